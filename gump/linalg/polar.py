@@ -1,0 +1,247 @@
+"""The orthogonal factor of many small matrices at once, exact or by the paper's iteration."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from gump.linalg.minimax import NEWTON_SCHULZ, Quintic, minimax_quintics
+from gump.linalg.unitarity import check_blocks, unitarity_error
+
+SMALLEST_RATIO = 1e-7
+"""Blocks whose smallest singular value is below this fraction of their norm go to the singular value decomposition."""
+
+
+def polar_factor(
+    blocks: Tensor, num_steps: int | None = None, bounds: tuple[float, float] | None = None, check_finite: bool = True
+) -> Tensor:
+    r"""Computes the orthogonal matrix closest to each block: exactly, or by a fixed number of the paper's steps.
+
+    .. math::
+        \mathsf{U}[\mathbf{B}] = \mathbf{B} (\mathbf{B}^{\top} \mathbf{B})^{-1/2}
+            = \arg\min_{\mathbf{U}^{\top}\mathbf{U} = \mathbf{I}} \lVert \mathbf{B} - \mathbf{U} \rVert_F
+
+    **Exact** (the default). For :math:`d = 1` it is a sign, for :math:`d = 2` a closed form. Above, a composition of odd quintics
+    drives all singular values to one by products alone, and blocks that are still not orthogonal to rounding are decomposed in
+    float64. With ``bounds`` the quintics are fitted to them, nothing is left to flag, and nothing waits for the device.
+    The backward solves :math:`\mathbf{P}\mathbf{Y} + \mathbf{Y}\mathbf{P} = \mathbf{U}^{\top}\mathbf{G} -
+    \mathbf{G}^{\top}\mathbf{U}` with :math:`\mathbf{P} = \mathbf{U}^{\top}\mathbf{B}` and returns :math:`\mathbf{U}\mathbf{Y}`.
+
+    **Newton-Schulz** (Algorithm 2, ``num_steps`` :math:`= K`). From :math:`\mathbf{X}_0 = \mathbf{B} / \lVert \mathbf{B} \rVert_F`,
+
+    .. math::
+        \mathbf{X}_{t+1} = \tfrac{15}{8} \mathbf{X}_t - \tfrac{5}{4} \mathbf{X}_t \mathbf{X}_t^{\top} \mathbf{X}_t
+            + \tfrac{3}{8} \mathbf{X}_t (\mathbf{X}_t^{\top} \mathbf{X}_t)^2.
+
+    A small singular value grows by 15/8 a step, so ten steps bring it to one only from about :math:`10^{-2}`, and a zero stays zero:
+    :func:`unitarity_error` says what is left. The backward is exact for the iterate that was returned, converged or not: since
+    :math:`\mathbf{X}_K = \mathbf{V}_l f(\boldsymbol{\Sigma}) \mathbf{V}_r^{\top}` for an odd :math:`f`, its derivative is a table of
+    divided differences of :math:`f` in the singular basis.
+
+    Both keep two matrices per block for the backward, however many steps there were, and both are differentiable once.
+
+    What the exact factor cannot do: where singular values vanish the closest orthogonal matrix is not unique. The result is still
+    orthogonal and the gradient finite (zero along what is undetermined), but the choice depends on the order of rows and columns,
+    so it is not permutation-equivariant there. A number that is zero has the factor one.
+
+    Args:
+        blocks: Real square matrices. Half precisions are computed and returned in float32, also under autocast.
+        num_steps: The number of Newton-Schulz steps; none for the exact factor.
+        bounds: An interval that is known to hold every singular value; for the exact factor only.
+        check_finite: Whether to refuse NaN and infinity, which costs one pass and one wait for the device.
+
+    Shapes:
+        - **input:** :math:`(*, d, d)`
+        - **output:** :math:`(*, d, d)`
+
+    Example:
+        >>> polar_factor(torch.tensor([[0.0, 2.0], [-3.0, 0.0]]))
+        tensor([[ 0.,  1.],
+                [-1.,  0.]])
+    """
+    check_blocks(blocks, check_finite)
+    if num_steps is not None and num_steps < 0:
+        raise ValueError(f"'num_steps' must not be negative (got {num_steps})")
+    if num_steps is not None and bounds is not None:
+        raise ValueError("'bounds' must be left out with 'num_steps' (got both); they fit the steps of the exact factor")
+    with torch.autocast(blocks.device.type, enabled=False):
+        matrices = blocks if blocks.dtype == torch.float64 else blocks.float()
+        matrices = matrices.reshape(-1, *blocks.shape[-2:])
+        factor = _PolarFactor.apply(matrices, bounds) if num_steps is None else _NewtonSchulz.apply(matrices, num_steps)
+        return factor.view(blocks.shape)
+
+
+class _PolarFactor(torch.autograd.Function):
+    """The exact factor with its implicit derivative."""
+
+    @staticmethod
+    def forward(ctx: Any, blocks: Tensor, bounds: tuple[float, float] | None) -> Tensor:
+        if blocks.size(-1) == 1:
+            factor = torch.ones_like(blocks).copysign(blocks)
+        elif blocks.size(-1) == 2:
+            factor = _polar_of_two(blocks)
+        elif bounds is not None:
+            factor = _iterate(blocks, minimax_quintics(*bounds, tol=_rounding(blocks)))
+        else:
+            factor = _polar_with_fallback(blocks)
+        ctx.bounds = bounds
+        ctx.save_for_backward(blocks, factor)
+        return factor
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        blocks, factor = ctx.saved_tensors
+        if blocks.size(-1) == 1:
+            return torch.zeros_like(blocks), None
+        if blocks.size(-1) == 2:
+            return _grad_of_two(blocks, factor, grad), None
+        if blocks.size(-1) == 3:
+            return _grad_of_three(blocks, factor, grad), None
+        product = factor.mT @ grad
+        stretch = factor.mT @ blocks
+        skew = _solve_lyapunov((stretch + stretch.mT) / 2, product - product.mT, ctx.bounds)
+        return factor @ skew, None
+
+
+class _NewtonSchulz(torch.autograd.Function):
+    """The K-step iterate with its exact derivative."""
+
+    @staticmethod
+    def forward(ctx: Any, blocks: Tensor, num_steps: int) -> Tensor:
+        ctx.num_steps = num_steps
+        ctx.save_for_backward(blocks)
+        return _iterate(_normalized(blocks)[0], (NEWTON_SCHULZ,) * num_steps)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        unit, norm = _normalized(ctx.saved_tensors[0])
+        left, sigma, right = torch.linalg.svd(unit)
+        rotated = left.mT @ grad @ right.mT
+        even = _divided_difference(sigma.unsqueeze(-1), sigma.unsqueeze(-2), ctx.num_steps)
+        odd = _divided_difference(sigma.unsqueeze(-1), -sigma.unsqueeze(-2), ctx.num_steps)
+        rotated = (even * (rotated + rotated.mT) + odd * (rotated - rotated.mT)) / 2
+        grad_unit = left @ rotated @ right
+        radial = (grad_unit * unit).sum((-2, -1), keepdim=True) * unit
+        return torch.where(norm > 0, (grad_unit - radial) / norm, 0), None
+
+
+def _rounding(blocks: Tensor) -> float:
+    return 4 * torch.finfo(blocks.dtype).eps
+
+
+def _normalized(blocks: Tensor) -> tuple[Tensor, Tensor]:
+    """Divides by the Frobenius norm, whatever its size; a zero block stays zero."""
+    largest = blocks.abs().amax((-2, -1), keepdim=True)
+    scaled = torch.where(largest > 0, blocks / largest, blocks)
+    norm = torch.linalg.matrix_norm(scaled, keepdim=True)
+    return torch.where(norm > 0, scaled / norm, scaled), norm * largest
+
+
+def _iterate(x: Tensor, quintics: tuple[Quintic, ...]) -> Tensor:
+    r"""Applies odd quintics to the singular values: :math:`\mathbf{X} (a + b \mathbf{S} + c \mathbf{S}^2)` with
+    :math:`\mathbf{S} = \mathbf{X}^{\top}\mathbf{X}`."""
+    if x.device.type == "cpu" and x.size(-1) <= 4:
+        return _iterate_batch_last(x, quintics)
+    for a, b, c in quintics:
+        square = x.mT @ x
+        x = torch.baddbmm(x, x, torch.baddbmm(square, square, square, beta=b, alpha=c), beta=a)
+    return x
+
+
+def _iterate_batch_last(x: Tensor, quintics: tuple[Quintic, ...]) -> Tensor:
+    """The same for very small blocks on a CPU, where arithmetic along the batch beats a call of the matrix product per block."""
+    x = x.permute(1, 2, 0).contiguous()  # [d, d, num_blocks]
+    for a, b, c in quintics:
+        square = (x.unsqueeze(1) * x.unsqueeze(2)).sum(0)
+        inner = (square.unsqueeze(2) * square.unsqueeze(0)).sum(1).mul_(c).add_(square, alpha=b)
+        x = (x.unsqueeze(2) * inner.unsqueeze(0)).sum(1).add_(x, alpha=a)
+    return x.permute(2, 0, 1).contiguous()
+
+
+def _polar_of_two(blocks: Tensor) -> Tensor:
+    r"""For :math:`d = 2` the factor is proportional to :math:`\mathbf{B} \pm \mathrm{cof}(\mathbf{B})`, with the sign of the determinant."""
+    checkers = torch.tensor([[1, -1], [-1, 1]], dtype=blocks.dtype, device=blocks.device)
+    cofactor = blocks.flip(-2, -1) * checkers
+    determinant = (blocks[..., :1, :] * cofactor[..., :1, :]).sum(-1, keepdim=True)
+    total = blocks + cofactor.mul_(torch.ones_like(determinant).copysign(determinant))
+    norm = total[..., :1, :].norm(dim=-1, keepdim=True)
+    return torch.where(norm > 0, total / norm, torch.eye(2, dtype=blocks.dtype, device=blocks.device))
+
+
+def _grad_of_two(blocks: Tensor, factor: Tensor, grad: Tensor) -> Tensor:
+    r"""For :math:`d = 2` the factor can only turn: along :math:`\mathbf{U}\mathbf{J}`, :math:`\mathbf{J}` a quarter turn, at the speed
+    :math:`1 / \mathrm{tr}\,\mathbf{P}`."""
+    turned = torch.stack([-factor[..., 1], factor[..., 0]], -1)
+    trace = (factor * blocks).sum((-2, -1), keepdim=True)
+    return torch.where(trace > 0, (turned * grad).sum((-2, -1), keepdim=True) / trace, 0) * turned
+
+
+def _grad_of_three(blocks: Tensor, factor: Tensor, grad: Tensor) -> Tensor:
+    r"""A skew 3 x 3 matrix is a cross product: with :math:`\mathbf{Y} = [\mathbf{y}]_\times` the equation for Y reads
+    :math:`(\mathrm{tr}\,\mathbf{P} - \mathbf{P})\,\mathbf{y} = \sum_i \mathbf{g}_i \times \mathbf{u}_i` over rows, solved by Cramer's rule."""
+    cross = torch.linalg.cross
+    right = cross(grad, factor).sum(-2)
+    stretch = factor.mT @ blocks
+    trace = stretch.diagonal(dim1=-2, dim2=-1).sum(-1)[..., None, None]
+    first, second, third = (trace * torch.eye(3, dtype=blocks.dtype, device=blocks.device) - stretch).unbind(-2)
+    cofactor = torch.stack([cross(second, third), cross(third, first), cross(first, second)], -2)  # inverse times determinant
+    determinant = (first * cofactor[..., 0, :]).sum(-1)[..., None, None]
+    vector = right.unsqueeze(-2) @ cofactor / determinant
+    return cross(factor, torch.where(determinant > _rounding(blocks) * trace**3, vector, 0))
+
+
+def _polar_with_fallback(blocks: Tensor) -> Tensor:
+    """Iterates on all blocks, then decomposes those that are still not orthogonal."""
+    tol = _rounding(blocks)
+    quintics = minimax_quintics(SMALLEST_RATIO, 1.0, tol, cushion=0.024, safety=1.001)
+    factor = _iterate(_normalized(blocks)[0] / 1.001, quintics)
+    flagged = ~(unitarity_error(factor) < 4 * tol)
+    if bool(flagged.any()):
+        left, _, right = torch.linalg.svd(blocks[flagged].double())
+        factor[flagged] = (left @ right).to(factor.dtype)
+    return factor
+
+
+def _solve_lyapunov(stretch: Tensor, skew: Tensor, bounds: tuple[float, float] | None) -> Tensor:
+    r"""Solves :math:`\mathbf{P}\mathbf{Y} + \mathbf{Y}\mathbf{P} = \mathbf{R}` for symmetric P without negative eigenvalues and skew R."""
+    if bounds is not None:
+        return _solve_lyapunov_by_doubling(stretch, skew, *bounds)
+    sigma, basis = torch.linalg.eigh(stretch)
+    total = sigma.unsqueeze(-1) + sigma.unsqueeze(-2)
+    floor = 4 * sigma.size(-1) * torch.finfo(sigma.dtype).eps * sigma[..., -1:, None]
+    rotated = torch.where(total > floor, basis.mT @ skew @ basis / total, 0)
+    return basis @ rotated @ basis.mT
+
+
+def _solve_lyapunov_by_doubling(stretch: Tensor, skew: Tensor, lower: float, upper: float) -> Tensor:
+    r"""Smith's method: with :math:`\mathbf{K} = (\mathbf{P} + q)^{-1}` and :math:`\mathbf{A} = \mathbf{I} - 2q\mathbf{K}`, the solution is
+    :math:`\sum_k \mathbf{A}^k (2q \mathbf{K}\mathbf{R}\mathbf{K}) \mathbf{A}^k`, and each round doubles the number of its terms."""
+    shift = (lower * upper) ** 0.5
+    identity = torch.eye(stretch.size(-1), dtype=stretch.dtype, device=stretch.device)
+    inverse = torch.linalg.inv_ex(stretch + shift * identity).inverse
+    power = identity - 2 * shift * inverse
+    solution = 2 * shift * (inverse @ skew @ inverse)
+    remainder = ((upper - shift) / (upper + shift)) ** 2
+    while remainder > _rounding(stretch):
+        solution = torch.baddbmm(solution, power @ solution, power)
+        power = power @ power
+        remainder *= remainder
+    return solution
+
+
+def _divided_difference(x: Tensor, y: Tensor, num_steps: int) -> Tensor:
+    """The slope between two points of the composed quintic: the product of the slopes of its steps, stable also where x = y."""
+    a, b, c = NEWTON_SCHULZ
+    slope = torch.ones_like(x + y)
+    for _ in range(num_steps):
+        x2, xy, y2 = x * x, x * y, y * y
+        second = x2 + xy + y2
+        fourth = x2 * x2 + xy * second + y2 * y2
+        slope = slope * (a + b * second + c * fourth)
+        x, y = x * (a + x2 * (b + c * x2)), y * (a + y2 * (b + c * y2))
+    return slope

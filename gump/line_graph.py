@@ -1,0 +1,300 @@
+"""The one structure that everything reads: arcs, their reverses, and the blocks where arcs meet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+from torch_geometric.utils import scatter
+
+
+class BlockGroup(NamedTuple):
+    """The blocks of one degree: ``num_blocks`` vertices with ``degree`` outgoing arcs each, in consecutive rows."""
+
+    degree: int
+    num_blocks: int
+    first_arc: int
+    first_transition: int
+
+    @property
+    def arcs(self) -> slice:
+        """The rows of the group's outgoing arcs, one vertex after the other."""
+        return slice(self.first_arc, self.first_arc + self.num_blocks * self.degree)
+
+
+class CompressedTransitions(NamedTuple):
+    """Transitions grouped by one of their ends, as a compressed sparse matrix holds them.
+
+    The transitions of arc ``a`` are ``pointer[a]`` to ``pointer[a + 1]``; ``index`` is their other end and ``order`` their place among
+    the flattened blocks.
+    """
+
+    pointer: Tensor
+    index: Tensor
+    order: Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class EulerianLineGraph:
+    r"""The Eulerian line graph :math:`\mathsf{L}(G')` of a graph (Algorithm 1 of `Graph Unitary Message Passing
+    <https://openreview.net/forum?id=dvNMDkSBIA>`_), in the form in which it is computed with.
+
+    Every edge :math:`\{u, v\}` becomes the two *arcs* :math:`(u, v)` and :math:`(v, u)`, which are the nodes of
+    :math:`\mathsf{L}(G')`. Arcs are sorted by the degree of their source, then by source, then by target. So the outgoing arcs of
+    a vertex are consecutive rows, the vertices of one degree are consecutive blocks, and a batch of :math:`d \times d` blocks is
+    a view of a tensor over arcs. The i-th *incoming* arc of a vertex is the reverse of its i-th outgoing arc.
+
+    A self-loop is one arc and its own reverse; an isolated vertex owns no arc; a graph without edges is legal. For an undirected
+    graph nothing is lost: :meth:`to_edge_index` reads it back.
+
+    Args:
+        arcs: Source and target of every arc.
+        reverse: The arc that runs the other way.
+        num_nodes: The number of vertices.
+        block_sizes: For every degree that occurs, ascending, how many vertices have it.
+        edge_arc: For every column of the input's ``edge_index`` the arc that it became.
+        listed: Whether the arc itself, not only its reverse, was in the input.
+        reduce: How the attributes of duplicate columns are merged, in the words of :func:`torch_geometric.utils.scatter`.
+
+    Shapes:
+        - **arcs:** :math:`(2, A)`
+        - **reverse, listed:** :math:`(A)`
+        - **edge_arc:** :math:`(E)`
+
+    Example:
+        >>> EulerianLineGraph.from_edge_index(torch.tensor([[0, 1], [1, 2]]), num_nodes=3)
+        EulerianLineGraph(num_nodes=3, num_arcs=4, num_transitions=6, max_degree=2)
+    """
+
+    arcs: Tensor
+    reverse: Tensor
+    num_nodes: int
+    block_sizes: dict[int, int]
+    edge_arc: Tensor
+    listed: Tensor
+    reduce: str = "mean"
+
+    @classmethod
+    def from_edge_index(
+        cls, edge_index: Tensor, num_nodes: int | None = None, directed: bool = False, reduce: str = "mean"
+    ) -> EulerianLineGraph:
+        """Builds the line graph of a graph given by its edges.
+
+        Both readings merge duplicate columns and give every edge both orientations; they differ in :attr:`listed`, which tells a
+        directed model which arcs are real.
+
+        Args:
+            edge_index: The edges. An undirected edge may be listed in one orientation or in both, and more than once.
+            num_nodes: The number of vertices; by default one more than the largest that occurs.
+            directed: Whether the orientation of a column means something. If not, every arc counts as listed.
+            reduce: How :meth:`arc_attr` merges the attributes of duplicate columns.
+        """
+        num_nodes = _checked_num_nodes(edge_index, num_nodes)
+        source, target = edge_index
+        both = torch.cat([source * num_nodes + target, target * num_nodes + source])
+        keys, position = both.unique(return_inverse=True)
+        edge_arc, mate = position.split(edge_index.size(1))
+        arcs = torch.stack([keys // max(num_nodes, 1), keys % max(num_nodes, 1)])
+        reverse = torch.empty_like(keys)
+        reverse[edge_arc] = mate
+        reverse[mate] = edge_arc
+        listed = torch.full_like(keys, not directed, dtype=torch.bool)
+        listed[edge_arc] = True
+        return cls._sorted_by_degree(arcs, reverse, num_nodes, edge_arc, listed, reduce)
+
+    @classmethod
+    def from_data(cls, data: Data, reduce: str = "mean") -> EulerianLineGraph:
+        """Reads the line graph that :class:`gump.transforms.AddLineGraph` put on a ``Data``, also after batching.
+
+        What needs the edges sorted was done once, by the transform. Only the grouping by degree is done here, since it depends
+        on what else is in the batch.
+        """
+        if "arc_index" not in data:
+            raise ValueError("'data' must carry a line graph (got none); apply gump.transforms.AddLineGraph to it first")
+        arcs, reverse, edge_arc = data.arc_index, data.arc_reverse, data.edge_arc
+        if data.batch is not None:
+            graph = data.batch[arcs[0]]
+            num_arcs = graph.bincount(minlength=data.num_graphs)
+            first_arc = num_arcs.cumsum(0) - num_arcs
+            reverse = reverse + first_arc[graph]
+            edge_arc = edge_arc + first_arc[data.batch[data.edge_index[0]]]
+        return cls._sorted_by_degree(arcs, reverse, int(data.num_nodes or 0), edge_arc, data.arc_listed, reduce)
+
+    @classmethod
+    def _sorted_by_degree(
+        cls, arcs: Tensor, reverse: Tensor, num_nodes: int, edge_arc: Tensor, listed: Tensor, reduce: str
+    ) -> EulerianLineGraph:
+        """Moves vertices of one degree next to each other. The arcs of one source must be consecutive already."""
+        degree = arcs[0].bincount(minlength=num_nodes)
+        sizes = enumerate(degree.bincount().tolist())
+        order = degree[arcs[0]].argsort(stable=True)
+        rank = torch.empty_like(order)
+        rank[order] = torch.arange(order.numel(), device=order.device)
+        return cls(
+            arcs=arcs[:, order],
+            reverse=rank[reverse[order]],
+            num_nodes=num_nodes,
+            block_sizes={d: count for d, count in sizes if d > 0 and count > 0},
+            edge_arc=rank[edge_arc],
+            listed=listed[order],
+            reduce=reduce,
+        )
+
+    @property
+    def num_arcs(self) -> int:
+        """The number of nodes of the line graph: two per edge, one per self-loop."""
+        return self.arcs.size(1)
+
+    @cached_property
+    def num_listed(self) -> int:
+        """The number of arcs that were in the input: all of them, unless the graph is directed."""
+        return int(self.listed.sum())
+
+    @property
+    def num_transitions(self) -> int:
+        r"""The number of edges of the line graph, :math:`M_L = \sum_v d_v^2`."""
+        return sum(count * degree**2 for degree, count in self.block_sizes.items())
+
+    @property
+    def num_blocks(self) -> int:
+        """The number of vertices that are not isolated."""
+        return sum(self.block_sizes.values())
+
+    @property
+    def max_degree(self) -> int:
+        """The side of the largest block; zero without edges."""
+        return max(self.block_sizes, default=0)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the structure lies."""
+        return self.arcs.device
+
+    @cached_property
+    def groups(self) -> tuple[BlockGroup, ...]:
+        """The blocks by degree, ascending, in the order in which their arcs are stored."""
+        groups, arc, transition = [], 0, 0
+        for degree, count in self.block_sizes.items():
+            groups.append(BlockGroup(degree, count, arc, transition))
+            arc, transition = arc + count * degree, transition + count * degree**2
+        return tuple(groups)
+
+    @cached_property
+    def block_vertices(self) -> Tensor:
+        """The vertex of every block, in the order of :attr:`groups`."""
+        return torch.cat([self.arcs[0, g.first_arc : g.arcs.stop : g.degree] for g in self.groups] or [self.arcs[0]])
+
+    @cached_property
+    def block_degree(self) -> Tensor:
+        """The degree of every block's vertex, in the order of :attr:`groups`."""
+        degree = torch.tensor(list(self.block_sizes), device=self.device, dtype=torch.long)
+        count = torch.tensor(list(self.block_sizes.values()), device=self.device, dtype=torch.long)
+        return degree.repeat_interleave(count, output_size=self.num_blocks)
+
+    @cached_property
+    def arc_block(self) -> Tensor:
+        """The block of every arc's source: the one in which the arc is a column and its reverse a row."""
+        block = torch.arange(self.num_blocks, device=self.device)
+        return block.repeat_interleave(self.block_degree, output_size=self.num_arcs)
+
+    @cached_property
+    def arc_degree(self) -> Tensor:
+        """The degree of every arc's source."""
+        return self.block_degree[self.arc_block]
+
+    @cached_property
+    def _first_column(self) -> Tensor:
+        """The first outgoing arc of every arc's source: the first column of its block."""
+        return (self.block_degree.cumsum(0) - self.block_degree)[self.arc_block]
+
+    @cached_property
+    def _first_in_row(self) -> Tensor:
+        """Where the block row of every arc's reverse begins among the flattened blocks."""
+        return self.arc_degree.cumsum(0) - self.arc_degree
+
+    def transitions(self) -> Tensor:
+        r"""Lists the edges of :math:`\mathsf{L}(G')` as an ``edge_index`` over arcs: all pairs :math:`((u, v), (v, w))`.
+
+        They come block by block and row by row, in the order in which blocks flatten: for a list ``blocks`` with one
+        ``[num_blocks, d, d]`` tensor for each of :attr:`groups`, ``torch.cat([b.flatten() for b in blocks])`` are the weights
+        :math:`A_{(u,v),(v,w)}`. Arc :math:`(u, v)` *gathers* from :math:`(v, w)`.
+
+        Shapes:
+            - **output:** :math:`(2, M_L)`
+        """
+        row = torch.arange(self.num_arcs, device=self.device).repeat_interleave(self.arc_degree, output_size=self.num_transitions)
+        column = torch.arange(self.num_transitions, device=self.device) + (self._first_column - self._first_in_row)[row]
+        return torch.stack([self.reverse[row], column])
+
+    @cached_property
+    def by_row(self) -> CompressedTransitions:
+        """The transitions by the arc that gathers: the rows of the operator."""
+        degree, first_column, first_in_row = torch.stack([self.arc_degree, self._first_column, self._first_in_row])[:, self.reverse]
+        pointer = torch.nn.functional.pad(degree.cumsum(0), (1, 0))
+        shift = torch.stack([first_column, first_in_row]) - pointer[:-1]
+        index, order = shift.repeat_interleave(degree, dim=1, output_size=self.num_transitions) + torch.arange(
+            self.num_transitions, device=self.device
+        )
+        return CompressedTransitions(pointer.int(), index.int(), order.int())
+
+    @cached_property
+    def by_column(self) -> CompressedTransitions:
+        """The transitions by the arc that is gathered from: the rows of the transposed operator."""
+        index, order = [], []
+        for group in self.groups:
+            n, d = group.num_blocks, group.degree
+            index.append(self.reverse[group.arcs].int().view(n, 1, d).expand(n, d, d).reshape(-1))
+            place = torch.arange(group.first_transition, group.first_transition + n * d * d, device=self.device, dtype=torch.int)
+            order.append(place.view(n, d, d).mT.reshape(-1))
+        pointer = torch.nn.functional.pad(self.arc_degree.cumsum(0), (1, 0))
+        return CompressedTransitions(pointer.int(), torch.cat(index), torch.cat(order))
+
+    def to_edge_index(self) -> Tensor:
+        """Reads the graph back: the listed arcs, sorted by source, then target."""
+        arcs = self.arcs[:, self.listed]
+        return arcs[:, (arcs[0] * self.num_nodes + arcs[1]).argsort()]
+
+    def arc_attr(self, edge_attr: Tensor) -> Tensor:
+        """Carries attributes of the input's edges over to the arcs.
+
+        An arc takes the attributes of the columns that list it, merged by :attr:`reduce`. An arc that no column lists takes those
+        of its reverse; so attributes that depend on the orientation, such as a displacement, survive where both are listed.
+
+        Shapes:
+            - **input:** :math:`(E, *)`
+            - **output:** :math:`(A, *)`
+        """
+        if edge_attr.size(0) != self.edge_arc.numel():
+            raise ValueError(f"'edge_attr' must have one row for each of the {self.edge_arc.numel()} edges (got {edge_attr.size(0)})")
+        attr = scatter(edge_attr, self.edge_arc, dim_size=self.num_arcs, reduce=self.reduce)
+        own = torch.zeros(self.num_arcs, dtype=torch.bool, device=self.device).index_fill_(0, self.edge_arc, True)
+        return torch.where(own.view(-1, *[1] * (attr.dim() - 1)), attr, attr[self.reverse])
+
+    def to(self, device: torch.device | str) -> EulerianLineGraph:
+        """Copies the structure to a device."""
+        tensors = {name: getattr(self, name).to(device) for name in ("arcs", "reverse", "edge_arc", "listed")}
+        return replace(self, **tensors)
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}(num_nodes={self.num_nodes}, num_arcs={self.num_arcs}, "
+            f"num_transitions={self.num_transitions}, max_degree={self.max_degree})"
+        )
+
+
+def _checked_num_nodes(edge_index: Tensor, num_nodes: int | None) -> int:
+    """Judges the input of :meth:`EulerianLineGraph.from_edge_index` and fills in what was left out."""
+    if edge_index.dim() != 2 or edge_index.size(0) != 2:
+        raise ValueError(f"'edge_index' must have shape [2, num_edges] (got {list(edge_index.shape)})")
+    if edge_index.dtype != torch.long:
+        raise ValueError(f"'edge_index' must hold integers of type torch.long (got {edge_index.dtype})")
+    smallest, largest = (0, -1) if edge_index.numel() == 0 else map(int, edge_index.aminmax())
+    num_nodes = largest + 1 if num_nodes is None else num_nodes
+    if smallest < 0 or largest >= num_nodes:
+        offender = smallest if smallest < 0 else largest
+        raise ValueError(f"'edge_index' must name vertices from 0 to num_nodes - 1 = {num_nodes - 1} (got {offender})")
+    return num_nodes

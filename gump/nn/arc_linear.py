@@ -1,0 +1,56 @@
+"""Linear maps of arc features that never build the features."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+
+class ArcFeatures(NamedTuple):
+    r"""The initial arc states :math:`\mathbf{h}_{(i,j)} = [\mathbf{x}_i ; \mathbf{x}_j ; \mathbf{e}_{ij}]`, kept as what they are made of.
+
+    Args:
+        x: Vertex features.
+        source: The vertex that comes first in every row.
+        target: The vertex that comes second.
+        attr: Further columns of every row.
+    """
+
+    x: Tensor
+    source: Tensor
+    target: Tensor
+    attr: Tensor | None = None
+
+    def dense(self) -> Tensor:
+        """Builds the rows."""
+        rows = [self.x[self.source], self.x[self.target]]
+        return torch.cat(rows if self.attr is None else [*rows, self.attr], dim=-1)
+
+
+class ArcLinear(torch.nn.Linear):
+    r"""A linear layer that also takes :class:`ArcFeatures`.
+
+    Since :math:`\mathbf{W}[\mathbf{x}_i ; \mathbf{x}_j] = \mathbf{W}_1\mathbf{x}_i + \mathbf{W}_2\mathbf{x}_j`, the products are taken on the
+    vertices, of which there are fewer than arcs, and gathered.
+
+    Shapes:
+        - **input:** :math:`(A, F_{in})`, or features that amount to it
+        - **output:** :math:`(A, F_{out})`
+    """
+
+    def forward(self, h: Tensor | ArcFeatures) -> Tensor:
+        """Applies the layer."""
+        if isinstance(h, Tensor):
+            return super().forward(h)
+        out = self.product(h)
+        return out if self.bias is None else out + self.bias
+
+    def product(self, h: ArcFeatures) -> Tensor:
+        """Applies the weights without the bias."""
+        width = h.x.size(-1)
+        vertices = h.x @ torch.cat(self.weight[:, : 2 * width].split(width, dim=1)).t()
+        first, second = vertices.split(self.out_features, dim=1)
+        out = first.index_select(0, h.source) + second.index_select(0, h.target)
+        return out if h.attr is None else out + h.attr @ self.weight[:, 2 * width :].t()

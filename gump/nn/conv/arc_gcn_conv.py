@@ -1,0 +1,37 @@
+"""The GCN flavor."""
+
+import torch
+from torch import Tensor
+
+from gump.nn.arc_linear import ArcFeatures, ArcLinear
+from gump.nn.propagation import Propagation
+
+
+class ArcGCNConv(torch.nn.Module):
+    r"""Graph convolution on arcs, the layer of GCN-GUMP.
+
+    .. math::
+        \mathbf{H}' = \mathbf{U} \mathbf{H} \mathbf{W} + \mathbf{b}
+
+    Args:
+        in_channels: Width of the arc states.
+        out_channels: Width of the result.
+
+    Shapes:
+        - **input:** :math:`(A, F_{in})`
+        - **output:** :math:`(A, F_{out})`
+    """
+
+    def __init__(self, in_channels: int, out_channels: int) -> None:
+        super().__init__()
+        self.lin = ArcLinear(in_channels, out_channels)
+
+    def reset_parameters(self) -> None:
+        """Draws new weights."""
+        self.lin.reset_parameters()
+
+    def forward(self, h: Tensor | ArcFeatures, propagate: Propagation) -> Tensor:
+        """Transforms and propagates."""
+        if isinstance(h, ArcFeatures):  # narrower after the weights, which commute with the operator
+            return propagate(self.lin.product(h)) + self.lin.bias
+        return self.lin(propagate(h))

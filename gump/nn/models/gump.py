@@ -1,0 +1,264 @@
+"""The model (Algorithm 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn.utils.parametrizations import orthogonal
+from torch.utils.checkpoint import checkpoint
+from torch_geometric.nn.models import GCN, GIN
+from torch_geometric.nn.resolver import activation_resolver
+
+from gump.line_graph import EulerianLineGraph
+from gump.nn.arc_linear import ArcFeatures
+from gump.nn.coin import Coin
+from gump.nn.conv import ArcGCNConv, ArcGINConv, ArcGraphConv
+from gump.nn.propagation import Propagation
+from gump.nn.readout import mean_of_incoming
+
+BASES = {"gcn": GCN, "gin": GIN}
+CONVS = {"gcn": ArcGCNConv, "gin": ArcGINConv, "graph": ArcGraphConv}
+NORMS = {"layer": torch.nn.LayerNorm, "batch": torch.nn.BatchNorm1d}
+PRESETS: dict[str, dict[str, Any]] = {"paper": {"coin": "newton_schulz", "num_steps": 10, "norm": None, "residual": False}}
+"""Named settings of :class:`GUMP`: ``GUMP(..., **PRESETS["paper"])`` reads the paper to the letter."""
+
+
+class Start(NamedTuple):
+    """What coins and layers start from: vertex features, the line graph, and what its arcs carry."""
+
+    x: Tensor
+    line_graph: EulerianLineGraph
+    arc_attr: Tensor | None
+
+
+class GUMP(torch.nn.Module):
+    r"""Graph Unitary Message Passing (`Qiu & Yao, TMLR 2026 <https://openreview.net/forum?id=dvNMDkSBIA>`_).
+
+    A base GNN computes vertex features :math:`\mathbf{X}^{(0)}`. Arc states start as :math:`\mathbf{h}_{(i,j)} = [\mathbf{x}^{(0)}_i ;
+    \mathbf{x}^{(0)}_j ; \mathbf{e}_{ij}]`, from which the coins are computed once. Then, for every layer,
+
+    .. math::
+        \mathbf{H}^{(k)} = \sigma(\mathrm{norm}(\mathrm{conv}_k(\mathbf{H}^{(k-1)}, \mathbf{U}))), \quad
+        \mathbf{U} = \mathrm{shift} \cdot \mathrm{coin},
+
+    and the result is :math:`[\mathbf{X}^{(0)} ; \mathbf{H}_s]`, where :math:`\mathbf{H}_s` averages the arcs that end at a vertex.
+    A batch of graphs is one disconnected graph.
+
+    What unitarity does not give: it keeps the energy of a signal, not its place. How far a signal gets depends on the coins; and a wave
+    passes, so ``num_layers`` should be near the distance to bridge, or ``jk="weighted"`` keep what passed.
+
+    Args:
+        in_channels: Width of the vertex features.
+        hidden_channels: The width :math:`d` of everything inside.
+        num_layers: The number of propagation steps :math:`L`.
+        out_channels: Width of the result after a final linear map; by default there is none and the result is :math:`2d` wide.
+        conv: The flavor of the layers: ``"gcn"``, ``"gin"`` or ``"graph"``.
+        base: The flavor of the base GNN: ``"gcn"``, ``"gin"`` or none.
+        num_base_layers: Depth of the base GNN. With zero, or without a base, vertex features are mapped to :math:`d` linearly.
+        edge_dim: How many attributes every edge has: the columns of ``edge_attr``, and one more if edge weights count as such.
+        directed: Whether ``edge_index`` is directed. Arcs then carry a flag that tells whether they were in it, and those that were not
+            are left out of the result. The base GNN sees the directed graph.
+        coin: The name of the coin, see :class:`gump.nn.Coin`.
+        attention_channels: The paper's :math:`d'`.
+        beta: How far the bounded coin may leave the Grover coin.
+        num_steps: The paper's :math:`K`, for ``coin="newton_schulz"``.
+        act: The nonlinearity, by its name in torch.
+        norm: ``"layer"``, ``"batch"`` or none, applied to arc states before the nonlinearity.
+        residual: Whether layers add to their input, from the second on.
+        dropout: Probability of dropping an entry of an arc state after each layer, and inside the base GNN.
+        jk: ``"last"`` reads the last layer, ``"weighted"`` a learned average of all layers.
+        orthogonal_weights: Whether to keep the layers' weight matrices orthogonal, the theory's assumption on weights.
+        checkpoint: Whether to recompute layers in the backward pass instead of keeping their inner states.
+
+    Shapes:
+        - **x:** :math:`(N, F_{in})`
+        - **edge_index:** :math:`(2, E)`
+        - **edge_weight:** :math:`(E)`
+        - **edge_attr:** :math:`(E, F_e)`
+        - **output:** :math:`(N, F_{out})` or :math:`(N, 2d)`
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        hidden_channels: int,
+        num_layers: int,
+        out_channels: int | None = None,
+        conv: str = "gcn",
+        base: str | None = "gcn",
+        num_base_layers: int = 1,
+        edge_dim: int = 0,
+        directed: bool = False,
+        coin: str = "bounded",
+        attention_channels: int = 32,
+        beta: float = 0.9,
+        num_steps: int = 10,
+        act: str = "relu",
+        norm: str | None = "layer",
+        residual: bool = False,
+        dropout: float = 0.0,
+        jk: str = "last",
+        orthogonal_weights: bool = False,
+        checkpoint: bool = False,
+    ) -> None:
+        super().__init__()
+        _check_name("conv", conv, CONVS)
+        _check_name("base", base, BASES, optional=True)
+        _check_name("norm", norm, NORMS, optional=True)
+        _check_name("jk", jk, ("last", "weighted"))
+        if num_layers < 1:
+            raise ValueError(f"'num_layers' must be at least 1 (got {num_layers})")
+        self.in_channels, self.hidden_channels, self.num_layers = in_channels, hidden_channels, num_layers
+        self.out_channels = 2 * hidden_channels if out_channels is None else out_channels
+        self.conv, self.base, self.num_base_layers = conv, base if num_base_layers > 0 else None, num_base_layers
+        self.edge_dim, self.directed = edge_dim, directed
+        self.residual, self.checkpoint = residual, checkpoint
+        self.act = activation_resolver(act)
+        if hasattr(self.act, "inplace"):
+            self.act.inplace = True  # nothing here needs a state from before its nonlinearity
+        self.dropout = torch.nn.Dropout(dropout)
+        if self.base is None:
+            self.encoder: torch.nn.Module = torch.nn.Linear(in_channels, hidden_channels)
+        else:
+            self.encoder = BASES[self.base](in_channels, hidden_channels, num_base_layers, dropout=dropout, act=act)
+        arc_channels = 2 * hidden_channels + edge_dim + directed
+        self.coin = Coin(arc_channels, attention_channels, coin, beta, num_steps)
+        widths = [arc_channels] + [hidden_channels] * num_layers
+        self.convs = torch.nn.ModuleList(CONVS[conv](*pair) for pair in zip(widths, widths[1:], strict=False))
+        self.norms = torch.nn.ModuleList(NORMS[norm](hidden_channels) if norm else torch.nn.Identity() for _ in self.convs)
+        self.layer_weight = torch.nn.Parameter(torch.zeros(num_layers)) if jk == "weighted" else None
+        self.lin = None if out_channels is None else torch.nn.Linear(2 * hidden_channels, out_channels)
+        self.reset_parameters()
+        if orthogonal_weights:
+            for layer in self._linear_layers():
+                orthogonal(layer)
+
+    def _linear_layers(self) -> list[torch.nn.Linear]:
+        return [module for module in self.convs.modules() if isinstance(module, torch.nn.Linear)]
+
+    def reset_parameters(self) -> None:
+        """Draws new weights. Those of the layers keep the energy of a signal that passes through them and a ReLU (He et al.)."""
+        for module in (self.encoder, self.coin, *self.convs, *self.norms, self.lin):
+            if module is not None and not isinstance(module, torch.nn.Identity):
+                module.reset_parameters()  # type: ignore[operator]
+        for layer in self._linear_layers():
+            torch.nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
+            if layer.bias is not None:
+                torch.nn.init.zeros_(layer.bias)
+        if self.layer_weight is not None:
+            torch.nn.init.zeros_(self.layer_weight)
+
+    def forward(
+        self,
+        x: Tensor,
+        edge_index: Tensor,
+        edge_weight: Tensor | None = None,
+        edge_attr: Tensor | None = None,
+        batch: Tensor | None = None,
+        line_graph: EulerianLineGraph | None = None,
+        return_arcs: bool = False,
+    ) -> Tensor | tuple[Tensor, Tensor]:
+        """Computes vertex representations.
+
+        Args:
+            x: Vertex features.
+            edge_index: The edges.
+            edge_weight: Weights that the base GCN multiplies with and, if ``edge_dim`` counts them, that arcs carry.
+            edge_attr: Attributes that arcs carry.
+            batch: The graph of every vertex; handed to the base GNN. The layers need none.
+            line_graph: The line graph of ``edge_index``, if it was built before.
+            return_arcs: Whether to return the last arc states as well, in the order of ``line_graph.arcs``.
+        """
+        start = self.start(x, edge_index, edge_weight, edge_attr, batch, line_graph)
+        h = self._propagate(start, Propagation(self.coin(*start), start.line_graph))
+        out = torch.cat([start.x, mean_of_incoming(h, start.line_graph)], dim=-1)
+        out = out if self.lin is None else self.lin(out)
+        return (out, h) if return_arcs else out
+
+    def start(
+        self,
+        x: Tensor,
+        edge_index: Tensor,
+        edge_weight: Tensor | None = None,
+        edge_attr: Tensor | None = None,
+        batch: Tensor | None = None,
+        line_graph: EulerianLineGraph | None = None,
+    ) -> Start:
+        """Computes what the coins and the layers start from; ``model.coin(*model.start(x, edge_index))`` are the coins."""
+        if line_graph is None:
+            line_graph = EulerianLineGraph.from_edge_index(edge_index, x.size(0), self.directed)
+        if line_graph.num_nodes != x.size(0):
+            raise ValueError(f"'line_graph' must have as many vertices as 'x' has rows, {x.size(0)} (got {line_graph.num_nodes})")
+        arc_attr = self._arc_attr(x, edge_weight, edge_attr, line_graph)
+        if self.base is None:
+            return Start(self.encoder(x), line_graph, arc_attr)
+        weight = {"edge_weight": edge_weight} if self.base == "gcn" else {}
+        return Start(self.act(self.encoder(x, edge_index, batch=batch, **weight)), line_graph, arc_attr)
+
+    def propagation_matrix(self, x: Tensor, edge_index: Tensor, **kwargs: Any) -> Tensor:
+        r"""Returns the operator :math:`\mathsf{U}[\mathbf{A}_w]` as a sparse matrix over the arcs, for looking at.
+
+        Row :math:`(u, v)` holds the weights of the arcs :math:`(v, w)` from which it gathers. Arcs are numbered as in
+        :meth:`gump.EulerianLineGraph.from_edge_index`. Takes what :meth:`forward` takes.
+
+        Shapes:
+            - **output:** :math:`(A, A)`
+        """
+        start = self.start(x, edge_index, **kwargs)
+        return Propagation(self.coin(*start), start.line_graph).matrix()
+
+    def _arc_attr(
+        self, x: Tensor, edge_weight: Tensor | None, edge_attr: Tensor | None, line_graph: EulerianLineGraph
+    ) -> Tensor | None:
+        """Gathers what arcs carry: edge attributes, edge weights, and whether the arc is real."""
+        columns = [] if edge_attr is None else [edge_attr.view(edge_attr.size(0), -1)]
+        width = sum(c.size(1) for c in columns)
+        if edge_weight is not None and (width < self.edge_dim or self.base != "gcn"):
+            columns.append(edge_weight.view(-1, 1))
+            width += 1
+        if width != self.edge_dim:
+            raise ValueError(
+                f"'edge_dim' must be the number of edge attributes (got {self.edge_dim}); the arcs were given {width}, of which "
+                f"'edge_weight' is one unless only a base GCN uses it"
+            )
+        attr = [line_graph.arc_attr(c.to(x.dtype)) for c in columns]
+        if self.directed:
+            attr.append(line_graph.listed.to(x.dtype).unsqueeze(-1))
+        return torch.cat(attr, dim=-1) if attr else None
+
+    def _propagate(self, start: Start, propagate: Propagation) -> Tensor:
+        """Runs the layers."""
+        source, target = start.line_graph.arcs
+        h = self._layer(0, ArcFeatures(start.x, source, target, start.arc_attr), propagate)
+        states = [h]
+        for k in range(1, self.num_layers):
+            new = self._layer(k, h, propagate)
+            h = h + new if self.residual else new
+            states.append(h)
+        if self.layer_weight is None:
+            return h
+        return torch.stack([w * s for w, s in zip(self.layer_weight.softmax(0), states, strict=True)]).sum(0)
+
+    def _layer(self, k: int, h: Tensor | ArcFeatures, propagate: Propagation) -> Tensor:
+        """Runs one layer; with ``checkpoint`` its inner states are dropped and computed again in the backward pass."""
+
+        def run(h: Tensor | ArcFeatures) -> Tensor:
+            return self.dropout(self.act(self.norms[k](self.convs[k](h, propagate))))
+
+        return checkpoint(run, h, use_reentrant=False) if self.checkpoint and self.training else run(h)
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}({self.in_channels}, {self.hidden_channels}, num_layers={self.num_layers}, "
+            f"out_channels={self.out_channels}, conv='{self.conv}', base={self.base!r}, num_base_layers={self.num_base_layers}, "
+            f"coin={self.coin})"
+        )
+
+
+def _check_name(argument: str, name: str | None, known: Collection[str], optional: bool = False) -> None:
+    if name not in known and not (optional and name is None):
+        names = [f"'{k}'" for k in known] + (["None"] if optional else [])
+        raise ValueError(f"'{argument}' must be one of {', '.join(names)} (got {name!r})")

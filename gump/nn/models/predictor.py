@@ -1,0 +1,112 @@
+"""Heads: an encoder's vertex representations become answers about graphs, vertices or pairs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric.nn import MLP, global_add_pool, global_max_pool, global_mean_pool
+
+POOLS = {"mean": global_mean_pool, "sum": global_add_pool, "max": global_max_pool}
+
+
+class _Predictor(torch.nn.Module):
+    """An encoder and an MLP. The loss decides whether its output is a regression or logits."""
+
+    def __init__(self, encoder: torch.nn.Module, out_channels: int, num_layers: int = 2, dropout: float = 0.0) -> None:
+        super().__init__()
+        if not isinstance(getattr(encoder, "out_channels", None), int):
+            raise ValueError(f"'encoder' must tell the width of its output as 'out_channels' (got {type(encoder).__name__})")
+        self.encoder, self.out_channels = encoder, out_channels
+        width: int = encoder.out_channels  # type: ignore[assignment]
+        self.head = MLP([width] * num_layers + [out_channels], dropout=dropout, norm=None)
+
+    def reset_parameters(self) -> None:
+        """Draws new weights."""
+        self.encoder.reset_parameters()  # type: ignore[operator]
+        self.head.reset_parameters()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.encoder}, out_channels={self.out_channels})"
+
+
+class GraphPredictor(_Predictor):
+    r"""Answers about graphs: classification or regression.
+
+    .. math::
+        \hat{\mathbf{y}}_G = \mathrm{MLP}(\mathrm{pool}_{v \in G} \mathbf{x}_v)
+
+    Args:
+        encoder: A module with PyG's call ``encoder(x, edge_index, ...)`` and an attribute ``out_channels``.
+        out_channels: The number of classes or of targets.
+        pool: ``"mean"``, ``"sum"`` or ``"max"``.
+        num_layers: The number of linear layers of the MLP.
+        dropout: Inside the MLP.
+
+    Shapes:
+        - **output:** :math:`(B, F_{out})`
+    """
+
+    def __init__(
+        self, encoder: torch.nn.Module, out_channels: int, pool: str = "mean", num_layers: int = 2, dropout: float = 0.0
+    ) -> None:
+        super().__init__(encoder, out_channels, num_layers, dropout)
+        if pool not in POOLS:
+            raise ValueError(f"'pool' must be one of {', '.join(map(repr, POOLS))} (got {pool!r})")
+        self.pool = pool
+
+    def forward(
+        self, x: Tensor, edge_index: Tensor, *, batch: Tensor | None = None, num_graphs: int | None = None, **kwargs: Any
+    ) -> Tensor:
+        """Predicts one row per graph; further arguments go to the encoder."""
+        x = self.encoder(x, edge_index, batch=batch, **kwargs)
+        return self.head(POOLS[self.pool](x, batch, num_graphs))
+
+
+class NodePredictor(_Predictor):
+    r"""Answers about vertices.
+
+    .. math::
+        \hat{\mathbf{y}}_v = \mathrm{MLP}(\mathbf{x}_v)
+
+    Args:
+        encoder: A module with PyG's call ``encoder(x, edge_index, ...)`` and an attribute ``out_channels``.
+        out_channels: The number of classes or of targets.
+        num_layers: The number of linear layers of the MLP.
+        dropout: Inside the MLP.
+
+    Shapes:
+        - **output:** :math:`(N, F_{out})`
+    """
+
+    def forward(self, x: Tensor, edge_index: Tensor, **kwargs: Any) -> Tensor:
+        """Predicts one row per vertex; further arguments go to the encoder."""
+        return self.head(self.encoder(x, edge_index, **kwargs))
+
+
+class LinkPredictor(_Predictor):
+    r"""Answers about pairs of vertices, whatever their order.
+
+    .. math::
+        \hat{\mathbf{y}}_{uv} = \mathrm{MLP}(\mathbf{x}_u \odot \mathbf{x}_v)
+
+    Args:
+        encoder: A module with PyG's call ``encoder(x, edge_index, ...)`` and an attribute ``out_channels``.
+        out_channels: The number of answers per pair; one logit for the existence of a link.
+        num_layers: The number of linear layers of the MLP.
+        dropout: Inside the MLP.
+
+    Shapes:
+        - **edge_label_index:** :math:`(2, P)`
+        - **output:** :math:`(P, F_{out})`
+    """
+
+    def __init__(self, encoder: torch.nn.Module, out_channels: int = 1, num_layers: int = 2, dropout: float = 0.0) -> None:
+        super().__init__(encoder, out_channels, num_layers, dropout)
+
+    def forward(self, x: Tensor, edge_index: Tensor, *, edge_label_index: Tensor, **kwargs: Any) -> Tensor:
+        """Predicts one row per pair; further arguments go to the encoder, which must not see the links to be predicted."""
+        x = self.encoder(x, edge_index, **kwargs)
+        source, target = edge_label_index
+        return self.head(x.index_select(0, source) * x.index_select(0, target))
