@@ -29,12 +29,12 @@ class BlockGroup(NamedTuple):
 class CompressedTransitions(NamedTuple):
     """Transitions grouped by one of their ends, as a compressed sparse matrix holds them.
 
-    The transitions of arc ``a`` are ``pointer[a]`` to ``pointer[a + 1]``; ``index`` is their other end and ``order`` their place among
+    The transitions of arc ``a`` are ``pointer[a]`` to ``pointer[a + 1]``; ``arc`` is their other end and ``order`` their place among
     the flattened blocks.
     """
 
     pointer: Tensor
-    index: Tensor
+    arc: Tensor
     order: Tensor
 
 
@@ -97,7 +97,7 @@ class EulerianLineGraph:
         source, target = edge_index
         both = torch.cat([source * num_nodes + target, target * num_nodes + source])
         keys, position = both.unique(return_inverse=True)
-        edge_arc, mate = position.split(edge_index.size(1))
+        edge_arc, mate = position[: edge_index.size(1)], position[edge_index.size(1) :]
         arcs = torch.stack([keys // max(num_nodes, 1), keys % max(num_nodes, 1)])
         reverse = torch.empty_like(keys)
         reverse[edge_arc] = mate
@@ -244,7 +244,7 @@ class EulerianLineGraph:
     @cached_property
     def by_column(self) -> CompressedTransitions:
         """The transitions by the arc that is gathered from: the rows of the transposed operator."""
-        index, order = [], []
+        index, order = [self.reverse[:0].int()], [self.reverse[:0].int()]
         for group in self.groups:
             n, d = group.num_blocks, group.degree
             index.append(self.reverse[group.arcs].int().view(n, 1, d).expand(n, d, d).reshape(-1))
@@ -269,7 +269,9 @@ class EulerianLineGraph:
             - **output:** :math:`(A, *)`
         """
         if edge_attr.size(0) != self.edge_arc.numel():
-            raise ValueError(f"'edge_attr' must have one row for each of the {self.edge_arc.numel()} edges (got {edge_attr.size(0)})")
+            raise ValueError(
+                f"'edge_attr' must have one row for each of the {self.edge_arc.numel()} edges (got {edge_attr.size(0)})"
+            )
         attr = scatter(edge_attr, self.edge_arc, dim_size=self.num_arcs, reduce=self.reduce)
         own = torch.zeros(self.num_arcs, dtype=torch.bool, device=self.device).index_fill_(0, self.edge_arc, True)
         return torch.where(own.view(-1, *[1] * (attr.dim() - 1)), attr, attr[self.reverse])

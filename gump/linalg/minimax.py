@@ -53,8 +53,10 @@ def _value(a: float, b: float, c: float, x: float) -> float:
 
 def _best_quintic(lower: float, upper: float) -> Quintic:
     """Remez exchange: the error of the best odd quintic alternates at the two ends and at two points between."""
-    if upper - lower < 1e-3:
-        return NEWTON_SCHULZ
+    if upper - lower < 1e-3 * upper:
+        center = (lower + upper) / 2
+        a, b, c = NEWTON_SCHULZ
+        return a / center, b / center**3, c / center**5
     inner = np.array([(3 * lower + upper) / 4, (lower + 3 * upper) / 4])
     for _ in range(100):
         points = np.array([lower, *inner, upper])

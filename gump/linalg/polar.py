@@ -14,6 +14,9 @@ from gump.linalg.unitarity import check_blocks, unitarity_error
 SMALLEST_RATIO = 1e-7
 """Blocks whose smallest singular value is below this fraction of their norm go to the singular value decomposition."""
 
+CUSHION, SAFETY = 0.024, 1.001
+"""What keeps a schedule for a wide interval stable in floating point, see :func:`gump.linalg.minimax_quintics`."""
+
 
 def polar_factor(
     blocks: Tensor, num_steps: int | None = None, bounds: tuple[float, float] | None = None, check_finite: bool = True
@@ -80,11 +83,11 @@ class _PolarFactor(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, blocks: Tensor, bounds: tuple[float, float] | None) -> Tensor:
         if blocks.size(-1) == 1:
-            factor = torch.ones_like(blocks).copysign(blocks)
+            factor = torch.where(blocks < 0, -1.0, torch.ones_like(blocks))
         elif blocks.size(-1) == 2:
-            factor = _polar_of_two(blocks)
+            factor = _polar_of_two(blocks if bounds else _normalized(blocks)[0])
         elif bounds is not None:
-            factor = _iterate(blocks, minimax_quintics(*bounds, tol=_rounding(blocks)))
+            factor = _iterate(blocks, minimax_quintics(*bounds, _rounding(blocks), CUSHION, SAFETY))
         else:
             factor = _polar_with_fallback(blocks)
         ctx.bounds = bounds
@@ -95,16 +98,11 @@ class _PolarFactor(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
         blocks, factor = ctx.saved_tensors
-        if blocks.size(-1) == 1:
-            return torch.zeros_like(blocks), None
-        if blocks.size(-1) == 2:
-            return _grad_of_two(blocks, factor, grad), None
-        if blocks.size(-1) == 3:
-            return _grad_of_three(blocks, factor, grad), None
-        product = factor.mT @ grad
-        stretch = factor.mT @ blocks
-        skew = _solve_lyapunov((stretch + stretch.mT) / 2, product - product.mT, ctx.bounds)
-        return factor @ skew, None
+        with torch.autocast(blocks.device.type, enabled=False):
+            if ctx.bounds is not None:
+                return _grad(blocks, factor, grad, ctx.bounds), None
+            unit, norm = _normalized(blocks)
+            return torch.where(norm > 0, _grad(unit, factor, grad, None) / norm, 0), None
 
 
 class _NewtonSchulz(torch.autograd.Function):
@@ -119,15 +117,16 @@ class _NewtonSchulz(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        unit, norm = _normalized(ctx.saved_tensors[0])
-        left, sigma, right = torch.linalg.svd(unit)
-        rotated = left.mT @ grad @ right.mT
-        even = _divided_difference(sigma.unsqueeze(-1), sigma.unsqueeze(-2), ctx.num_steps)
-        odd = _divided_difference(sigma.unsqueeze(-1), -sigma.unsqueeze(-2), ctx.num_steps)
-        rotated = (even * (rotated + rotated.mT) + odd * (rotated - rotated.mT)) / 2
-        grad_unit = left @ rotated @ right
-        radial = (grad_unit * unit).sum((-2, -1), keepdim=True) * unit
-        return torch.where(norm > 0, (grad_unit - radial) / norm, 0), None
+        with torch.autocast(grad.device.type, enabled=False):
+            unit, norm = _normalized(ctx.saved_tensors[0])
+            left, sigma, right = torch.linalg.svd(unit)
+            rotated = left.mT @ grad @ right.mT
+            even = _divided_difference(sigma.unsqueeze(-1), sigma.unsqueeze(-2), ctx.num_steps)
+            odd = _divided_difference(sigma.unsqueeze(-1), -sigma.unsqueeze(-2), ctx.num_steps)
+            rotated = (even * (rotated + rotated.mT) + odd * (rotated - rotated.mT)) / 2
+            grad_unit = left @ rotated @ right
+            radial = (grad_unit * unit).sum((-2, -1), keepdim=True) * unit
+            return torch.where(norm > 0, (grad_unit - radial) / norm, 0), None
 
 
 def _rounding(blocks: Tensor) -> float:
@@ -198,13 +197,25 @@ def _grad_of_three(blocks: Tensor, factor: Tensor, grad: Tensor) -> Tensor:
 def _polar_with_fallback(blocks: Tensor) -> Tensor:
     """Iterates on all blocks, then decomposes those that are still not orthogonal."""
     tol = _rounding(blocks)
-    quintics = minimax_quintics(SMALLEST_RATIO, 1.0, tol, cushion=0.024, safety=1.001)
-    factor = _iterate(_normalized(blocks)[0] / 1.001, quintics)
+    factor = _iterate(_normalized(blocks)[0] / SAFETY, minimax_quintics(SMALLEST_RATIO, 1.0, tol, CUSHION, SAFETY))
     flagged = ~(unitarity_error(factor) < 4 * tol)
     if bool(flagged.any()):
         left, _, right = torch.linalg.svd(blocks[flagged].double())
         factor[flagged] = (left @ right).to(factor.dtype)
     return factor
+
+
+def _grad(blocks: Tensor, factor: Tensor, grad: Tensor, bounds: tuple[float, float] | None) -> Tensor:
+    """Pulls a gradient with respect to the factor back to the blocks."""
+    if blocks.size(-1) == 1:
+        return torch.zeros_like(blocks)
+    if blocks.size(-1) == 2:
+        return _grad_of_two(blocks, factor, grad)
+    if blocks.size(-1) == 3:
+        return _grad_of_three(blocks, factor, grad)
+    product = factor.mT @ grad
+    stretch = factor.mT @ blocks
+    return factor @ _solve_lyapunov((stretch + stretch.mT) / 2, product - product.mT, bounds)
 
 
 def _solve_lyapunov(stretch: Tensor, skew: Tensor, bounds: tuple[float, float] | None) -> Tensor:

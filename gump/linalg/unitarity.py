@@ -25,9 +25,10 @@ def unitarity_error(blocks: Tensor) -> Tensor:
         tensor([0.])
     """
     check_blocks(blocks)
-    gram = blocks.mT @ blocks
-    identity = torch.eye(blocks.size(-1), dtype=blocks.dtype, device=blocks.device)
-    return torch.linalg.matrix_norm(gram - identity) / blocks.size(-1) ** 0.5
+    with torch.autocast(blocks.device.type, enabled=False):
+        gram = blocks.mT @ blocks
+        identity = torch.eye(blocks.size(-1), dtype=blocks.dtype, device=blocks.device)
+        return torch.linalg.matrix_norm(gram - identity) / blocks.size(-1) ** 0.5
 
 
 def check_blocks(blocks: Tensor, check_finite: bool = False) -> None:

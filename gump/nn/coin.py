@@ -7,8 +7,8 @@ import os
 import torch
 from torch import Tensor
 
-from gump.line_graph import EulerianLineGraph
 from gump.linalg import polar_factor
+from gump.line_graph import EulerianLineGraph
 from gump.nn.pair_score import pair_score
 
 LARGE = 2**30
@@ -89,10 +89,10 @@ class Coin(torch.nn.Module):
     def forward(self, x: Tensor, line_graph: EulerianLineGraph, arc_attr: Tensor | None = None) -> list[Tensor]:
         """Computes the coins of all vertices from vertex features and arc attributes."""
         self._check_memory(line_graph, x)
-        if self.kind == "grover":
-            return [grover(g.degree, x).expand(g.num_blocks, -1, -1) for g in line_graph.groups]
-        if self.kind == "ones":
-            return [x.new_ones(g.num_blocks, g.degree, g.degree) for g in line_graph.groups]
+        if self.kind in ("grover", "ones"):
+            like = x if x.dtype == torch.float64 else x.float()
+            matrix = grover if self.kind == "grover" else _ones
+            return [matrix(g.degree, like).expand(g.num_blocks, -1, -1) for g in line_graph.groups]
         return [self.project(b) for b in self.scores(x, line_graph, arc_attr)]
 
     def _check_memory(self, line_graph: EulerianLineGraph, x: Tensor) -> None:
@@ -115,7 +115,9 @@ class Coin(torch.nn.Module):
         sizes = [g.num_blocks * g.degree for g in line_graph.groups]
         vertex_terms = vertices.split([g.num_blocks for g in line_graph.groups])
         blocks = []
-        for group, vertex, row, column in zip(line_graph.groups, vertex_terms, rows.split(sizes), columns.split(sizes), strict=True):
+        for group, vertex, row, column in zip(
+            line_graph.groups, vertex_terms, rows.split(sizes), columns.split(sizes), strict=True
+        ):
             row = row.view(group.num_blocks, group.degree, -1) + vertex.unsqueeze(1)
             column = column.view(group.num_blocks, group.degree, -1)
             blocks.append(pair_score(row, column, self.lin_score.weight[0], self.negative_slope))
@@ -164,6 +166,10 @@ class Coin(torch.nn.Module):
 def grover(degree: int, like: Tensor) -> Tensor:
     r"""The Grover coin :math:`\tfrac{2}{d} \mathbf{1}\mathbf{1}^{\top} - \mathbf{I}`, of the precision and on the device of another tensor."""
     return 2 / degree - torch.eye(degree, dtype=like.dtype, device=like.device)
+
+
+def _ones(degree: int, like: Tensor) -> Tensor:
+    return like.new_ones(degree, degree)
 
 
 def _available_memory(device: torch.device) -> float:

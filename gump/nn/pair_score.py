@@ -47,5 +47,5 @@ class _PairScore(torch.autograd.Function):
         grad = grad * (1 - scores * scores)
         outer = grad.unsqueeze(-1) * weight
         grad_pair = torch.ops.aten.leaky_relu_backward(outer, pair, ctx.negative_slope, True)  # the sign of pair is all it needs
-        grad_weight = grad.reshape(-1) @ pair.view(-1, pair.size(-1))
+        grad_weight = grad.reshape(-1) @ pair.reshape(-1, pair.size(-1))
         return grad_pair.sum(2), grad_pair.sum(1), grad_weight, None

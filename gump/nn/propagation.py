@@ -50,10 +50,11 @@ class Propagation:
         """Propagates one step."""
         if not self.blocks:
             return h
-        h = h.to(self.blocks[0].dtype)
-        if self.sparse:
-            return _SparseProduct.apply(self._row_values, h, self._column_values, self.line_graph)
-        return self.shift(self.coin(h))
+        with torch.autocast(h.device.type, enabled=False):  # rounding to half precision would undo what the projection did
+            h = h.to(self.blocks[0].dtype)
+            if self.sparse:
+                return _SparseProduct.apply(self._row_values, h, self._column_values, self.line_graph)
+            return self.shift(self.coin(h))
 
     def coin(self, h: Tensor) -> Tensor:
         """Mixes the outgoing arcs of every vertex."""
@@ -115,7 +116,7 @@ class _SparseProduct(torch.autograd.Function):
 
 def _compressed(layout: CompressedTransitions, values: Tensor) -> Tensor:
     size = (layout.pointer.numel() - 1,) * 2
-    return torch.sparse_csr_tensor(layout.pointer, layout.index, values, size, check_invariants=False)
+    return torch.sparse_csr_tensor(layout.pointer, layout.arc, values, size, check_invariants=False)
 
 
 def _product(matrix: Tensor, h: Tensor) -> Tensor:
@@ -127,4 +128,4 @@ def _product(matrix: Tensor, h: Tensor) -> Tensor:
 def _silence_beta_warning() -> None:
     """Takes torch's one warning that compressed tensors are in beta, so that users do not wonder about it."""
     with warnings.catch_warnings(action="ignore"):
-        torch.eye(1).to_sparse_csr()
+        torch.sparse_csr_tensor(torch.tensor([0, 1]), torch.tensor([0]), torch.ones(1), (1, 1), check_invariants=False)

@@ -1,6 +1,5 @@
 """From arc states back to vertices."""
 
-import torch
 from torch import Tensor
 
 from gump.line_graph import EulerianLineGraph

@@ -41,8 +41,6 @@ class ArcGINConv(torch.nn.Module):
     def forward(self, h: Tensor | ArcFeatures, propagate: Propagation) -> Tensor:
         """Transforms and propagates."""
         if isinstance(h, ArcFeatures):  # narrower after the weights, which commute with the operator
-            h = self.lin.product(h)
-            h = (1 + self.eps) * h + propagate(h) + self.lin.bias
-        else:
-            h = self.lin((1 + self.eps) * h + propagate(h))
-        return self.lin_out(self.act(h))
+            product = self.lin.product(h)
+            return self.lin_out(self.act((1 + self.eps) * product + propagate(product) + self.lin.bias))
+        return self.lin_out(self.act(self.lin((1 + self.eps) * h + propagate(h))))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection
 from typing import Any, NamedTuple
 
@@ -10,7 +11,7 @@ from torch import Tensor
 from torch.nn.utils.parametrizations import orthogonal
 from torch.utils.checkpoint import checkpoint
 from torch_geometric.nn.models import GCN, GIN
-from torch_geometric.nn.resolver import activation_resolver
+from torch_geometric.nn.resolver import activation_resolver, normalization_resolver
 
 from gump.line_graph import EulerianLineGraph
 from gump.nn.arc_linear import ArcFeatures
@@ -21,9 +22,15 @@ from gump.nn.readout import mean_of_incoming
 
 BASES = {"gcn": GCN, "gin": GIN}
 CONVS = {"gcn": ArcGCNConv, "gin": ArcGINConv, "graph": ArcGraphConv}
-NORMS = {"layer": torch.nn.LayerNorm, "batch": torch.nn.BatchNorm1d}
-PRESETS: dict[str, dict[str, Any]] = {"paper": {"coin": "newton_schulz", "num_steps": 10, "norm": None, "residual": False}}
-"""Named settings of :class:`GUMP`: ``GUMP(..., **PRESETS["paper"])`` reads the paper to the letter."""
+NORMS: dict[str, dict[str, Any]] = {
+    "batch": {"norm": "batch_norm", "norm_kwargs": {"allow_single_element": True}},
+    "layer": {"norm": "layer_norm", "norm_kwargs": {"mode": "node"}},
+}
+PRESETS: dict[str, dict[str, Any]] = {
+    "paper": {"coin": "newton_schulz", "num_steps": 10, "norm": None, "base_norm": "batch", "residual": False},
+}
+"""Named settings: ``GUMP(..., **PRESETS["paper"])`` reads the paper to the letter. Where it is silent, no norm is put on arc states and
+the base GNN is that of the code whose protocol the paper follows, with batch norm."""
 
 
 class Start(NamedTuple):
@@ -66,7 +73,9 @@ class GUMP(torch.nn.Module):
         beta: How far the bounded coin may leave the Grover coin.
         num_steps: The paper's :math:`K`, for ``coin="newton_schulz"``.
         act: The nonlinearity, by its name in torch.
-        norm: ``"layer"``, ``"batch"`` or none, applied to arc states before the nonlinearity.
+        norm: ``"layer"``, ``"batch"`` or none, applied before the nonlinearity to arc states and to the base GNN's result. Coins answer to
+            features of order one; without a norm they stay close to the Grover coin at first.
+        base_norm: The same for the inside of the base GNN.
         residual: Whether layers add to their input, from the second on.
         dropout: Probability of dropping an entry of an arc state after each layer, and inside the base GNN.
         jk: ``"last"`` reads the last layer, ``"weighted"`` a learned average of all layers.
@@ -97,7 +106,8 @@ class GUMP(torch.nn.Module):
         beta: float = 0.9,
         num_steps: int = 10,
         act: str = "relu",
-        norm: str | None = "layer",
+        norm: str | None = "batch",
+        base_norm: str | None = "batch",
         residual: bool = False,
         dropout: float = 0.0,
         jk: str = "last",
@@ -108,6 +118,7 @@ class GUMP(torch.nn.Module):
         _check_name("conv", conv, CONVS)
         _check_name("base", base, BASES, optional=True)
         _check_name("norm", norm, NORMS, optional=True)
+        _check_name("base_norm", base_norm, NORMS, optional=True)
         _check_name("jk", jk, ("last", "weighted"))
         if num_layers < 1:
             raise ValueError(f"'num_layers' must be at least 1 (got {num_layers})")
@@ -123,12 +134,14 @@ class GUMP(torch.nn.Module):
         if self.base is None:
             self.encoder: torch.nn.Module = torch.nn.Linear(in_channels, hidden_channels)
         else:
-            self.encoder = BASES[self.base](in_channels, hidden_channels, num_base_layers, dropout=dropout, act=act)
+            settings = {"act": act, "dropout": dropout, **NORMS.get(base_norm or "", {})}
+            self.encoder = BASES[self.base](in_channels, hidden_channels, num_base_layers, **settings)
         arc_channels = 2 * hidden_channels + edge_dim + directed
         self.coin = Coin(arc_channels, attention_channels, coin, beta, num_steps)
         widths = [arc_channels] + [hidden_channels] * num_layers
-        self.convs = torch.nn.ModuleList(CONVS[conv](*pair) for pair in zip(widths, widths[1:], strict=False))
-        self.norms = torch.nn.ModuleList(NORMS[norm](hidden_channels) if norm else torch.nn.Identity() for _ in self.convs)
+        self.convs = torch.nn.ModuleList(CONVS[conv](*pair) for pair in itertools.pairwise(widths))
+        norms = [_norm(norm, hidden_channels) for _ in range(num_layers + 1)]
+        self.base_norm, self.norms = norms[0], torch.nn.ModuleList(norms[1:])
         self.layer_weight = torch.nn.Parameter(torch.zeros(num_layers)) if jk == "weighted" else None
         self.lin = None if out_channels is None else torch.nn.Linear(2 * hidden_channels, out_channels)
         self.reset_parameters()
@@ -141,9 +154,9 @@ class GUMP(torch.nn.Module):
 
     def reset_parameters(self) -> None:
         """Draws new weights. Those of the layers keep the energy of a signal that passes through them and a ReLU (He et al.)."""
-        for module in (self.encoder, self.coin, *self.convs, *self.norms, self.lin):
+        for module in (self.encoder, self.base_norm, self.coin, *self.convs, *self.norms, self.lin):
             if module is not None and not isinstance(module, torch.nn.Identity):
-                module.reset_parameters()  # type: ignore[operator]
+                module.reset_parameters()
         for layer in self._linear_layers():
             torch.nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
             if layer.bias is not None:
@@ -194,9 +207,10 @@ class GUMP(torch.nn.Module):
             raise ValueError(f"'line_graph' must have as many vertices as 'x' has rows, {x.size(0)} (got {line_graph.num_nodes})")
         arc_attr = self._arc_attr(x, edge_weight, edge_attr, line_graph)
         if self.base is None:
-            return Start(self.encoder(x), line_graph, arc_attr)
+            return Start(self.base_norm(self.encoder(x)), line_graph, arc_attr)
         weight = {"edge_weight": edge_weight} if self.base == "gcn" else {}
-        return Start(self.act(self.encoder(x, edge_index, batch=batch, **weight)), line_graph, arc_attr)
+        x = self.base_norm(self.encoder(x, edge_index, batch=batch, **weight))
+        return Start(self.act(x), line_graph, arc_attr)
 
     def propagation_matrix(self, x: Tensor, edge_index: Tensor, **kwargs: Any) -> Tensor:
         r"""Returns the operator :math:`\mathsf{U}[\mathbf{A}_w]` as a sparse matrix over the arcs, for looking at.
@@ -256,6 +270,12 @@ class GUMP(torch.nn.Module):
             f"out_channels={self.out_channels}, conv='{self.conv}', base={self.base!r}, num_base_layers={self.num_base_layers}, "
             f"coin={self.coin})"
         )
+
+
+def _norm(name: str | None, channels: int) -> torch.nn.Module:
+    if name is None:
+        return torch.nn.Identity()
+    return normalization_resolver(NORMS[name]["norm"], channels, **NORMS[name]["norm_kwargs"])
 
 
 def _check_name(argument: str, name: str | None, known: Collection[str], optional: bool = False) -> None:

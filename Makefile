@@ -1,0 +1,64 @@
+# Every target makes the virtual environment if it is missing. Another Python: make test PYTHON=python3.12
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-all check wheel format benchmark clean
+
+help: ## Show this list
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+demo: $(READY) ## Train a GCN and GCN-GUMP on rings of growing size; prints a table, draws out/ring_transfer.png
+	$(BIN)/python examples/ring_transfer.py
+
+test: check ## Style, types, tests, and the wheel in an environment of its own
+	$(BIN)/pytest
+	@$(MAKE) --no-print-directory wheel
+	@echo "make test: all passed"
+
+test-all: check ## The same with the slow tests
+	$(BIN)/pytest -m ""
+	@$(MAKE) --no-print-directory wheel
+	@echo "make test-all: all passed"
+
+check: $(READY) ## Style and types only
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy gump
+
+# The wheel is built from the source distribution, installed with the library's own dependencies only, and run away from this folder.
+wheel: $(READY) ## Build the wheel and try it in a clean environment
+	@set -e; folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; constraints=$$PWD/constraints.txt; \
+	echo "building the wheel"; \
+	$(BIN)/python -m build --outdir "$$folder" . >"$$folder/log" 2>&1 || { cat "$$folder/log"; exit 1; }; \
+	echo "installing it into a clean environment"; \
+	$(PYTHON) -m venv "$$folder/venv"; \
+	"$$folder/venv/bin/pip" install -q -c "$$constraints" "$$folder"/*.whl; \
+	cd "$$folder"; venv/bin/python -c "$$TRY_WHEEL"
+
+define TRY_WHEEL
+import importlib.resources, torch, gump
+model = gump.nn.GraphPredictor(gump.nn.GUMP(3, 8, num_layers=2), out_channels=2)
+out = model(torch.rand(4, 3), torch.tensor([[0, 1, 2], [1, 2, 3]]))
+assert out.shape == (1, 2) and out.isfinite().all(), out
+assert importlib.resources.files(gump).joinpath("py.typed").is_file(), "py.typed is not in the wheel"
+print(f"the wheel works: torch-gump {gump.__version__}, torch {torch.__version__}")
+endef
+export TRY_WHEEL
+
+format: $(READY) ## Sort imports, fix what can be fixed, format
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+benchmark: $(READY) ## Time the core
+	$(BIN)/python benchmarks/core.py
+
+clean: ## Remove the environment and everything that was built
+	rm -rf $(VENV) build dist out *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+
+$(READY): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install -q -c constraints.txt -e '.[dev]'
+	touch $@

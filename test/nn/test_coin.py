@@ -1,0 +1,195 @@
+"""The coin: one small matrix per vertex, by name."""
+
+import pytest
+import torch
+from graphs import SYMMETRIC, random_graph, star
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.nn.functional import leaky_relu
+
+import gump.nn.coin
+from gump import EulerianLineGraph
+from gump.linalg import unitarity_error
+from gump.nn import COINS, ArcFeatures, Coin
+
+GRAPHS = {**SYMMETRIC, "random": random_graph(0), "other": random_graph(1)}
+LEARNED = [kind for kind in COINS if kind not in ("grover", "ones")]
+ORTHOGONAL = ("bounded", "polar", "grover")
+every_graph = pytest.mark.parametrize("name", GRAPHS)
+
+
+def normal(*shape, seed=0):
+    return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+
+
+def coin_of(kind, in_channels=6, **kwargs):
+    torch.manual_seed(0)
+    return Coin(in_channels, attention_channels=5, kind=kind, **kwargs).double()
+
+
+def features(num_nodes, ties):
+    """Equal features, features that two vertices each share, or features of their own."""
+    vertices = torch.arange(num_nodes)
+    groups = {"all": 0 * vertices, "pairs": vertices // 2, "none": vertices}
+    return normal(num_nodes, 3)[groups[ties]]
+
+
+def by_walks(blocks, line_graph):
+    """The weights as a table over vertices: entry (u, v, w) is the weight of the transition from arc (v, w) to arc (u, v)."""
+    gathers, gathered = line_graph.transitions()
+    table = torch.zeros((line_graph.num_nodes,) * 3, dtype=torch.float64)
+    table[(*line_graph.arcs[:, gathers], line_graph.arcs[1, gathered])] = torch.cat([b.double().flatten() for b in blocks])
+    return table
+
+
+@every_graph
+@pytest.mark.parametrize("ties", ["all", "pairs", "none"])
+@pytest.mark.parametrize("kind", COINS)
+def test_every_coin_is_one_matrix_per_vertex_and_orthogonal_if_projected_exactly(kind, ties, name):
+    line_graph = EulerianLineGraph.from_edge_index(*GRAPHS[name])
+    blocks = coin_of(kind)(features(line_graph.num_nodes, ties), line_graph)
+    assert [tuple(b.shape) for b in blocks] == [(g.num_blocks, g.degree, g.degree) for g in line_graph.groups]
+    assert all(b.dtype == torch.float64 and b.isfinite().all() for b in blocks)
+    assert kind not in ORTHOGONAL or max(unitarity_error(b.detach()).max() for b in blocks) < 1e-13
+
+
+@every_graph
+@pytest.mark.parametrize("ties", ["all", "pairs", "none"])
+@pytest.mark.parametrize("kind", [kind for kind in COINS if kind != "polar"])  # which is equivariant at full rank only
+def test_relabeling_the_vertices_relabels_the_coins(kind, ties, name):
+    (edge_index, num_nodes), coin = GRAPHS[name], coin_of(kind)
+    permutation = torch.randperm(num_nodes, generator=torch.Generator().manual_seed(1))
+    x, inverse = features(num_nodes, ties), permutation.argsort()
+    before, after = (EulerianLineGraph.from_edge_index(e, num_nodes) for e in (edge_index, permutation[edge_index]))
+    relabeled = by_walks(coin(x[inverse], after), after)[permutation][:, permutation][:, :, permutation]
+    torch.testing.assert_close(relabeled, by_walks(coin(x, before), before), rtol=0, atol=1e-12)
+
+
+def test_with_ties_newton_schulz_stays_a_partial_isometry_as_documented():
+    line_graph = EulerianLineGraph.from_edge_index(*star(4))
+    center = coin_of("newton_schulz", num_steps=30)(features(5, "all"), line_graph)[-1]
+    torch.testing.assert_close(unitarity_error(center), torch.tensor([0.75**0.5], dtype=torch.float64))
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 10**6), d=st.integers(1, 9), exponent=st.floats(-6, 8), beta=st.floats(0, 0.999))
+def test_the_perturbed_matrix_keeps_its_singular_values_within_beta_of_one(seed, d, exponent, beta):
+    scores = 10**exponent * normal(4, d, d, seed=seed)
+    sigma = torch.linalg.svdvals(coin_of("bounded", beta=beta).perturbed(scores))
+    assert 1 - beta - 1e-12 <= sigma.min()
+    assert sigma.max() <= 1 + beta + 1e-12
+
+
+@pytest.mark.parametrize("beta", [0.0, 0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999])
+@pytest.mark.parametrize(("d", "num_blocks"), [(2, 1000), (3, 20000), (6, 20000), (25, 500)])
+def test_in_float32_the_bounded_coin_is_orthogonal_for_every_beta_and_score(d, num_blocks, beta):
+    scores = torch.tanh(normal(num_blocks, d, d) * torch.logspace(-1, 1, num_blocks).view(-1, 1, 1)).float()
+    scores[: num_blocks // 4] = scores[: num_blocks // 4, :1]  # equal rows
+    assert unitarity_error(Coin(2, beta=beta).project(scores)).max() < 1e-5
+
+
+@pytest.mark.parametrize("beta", [0.3, 0.9])
+def test_the_derivative_of_the_bounded_coin_is_bounded_as_promised(beta):
+    for scale in (1e-2, 1.0, 10.0):
+        jacobian = torch.autograd.functional.jacobian(coin_of("bounded", beta=beta).project, scale * normal(1, 4, 4))
+        assert 0 < torch.linalg.matrix_norm(jacobian.view(16, 16), 2) <= beta / (1 - beta)
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 6])
+def test_without_freedom_the_bounded_coin_is_grover(d):
+    expected = torch.full((d, d), 2 / d, dtype=torch.float64).fill_diagonal_(2 / d - 1).expand(4, d, d)
+    torch.testing.assert_close(coin_of("bounded", beta=0.0).project(normal(4, d, d)), expected)
+    line_graph = EulerianLineGraph.from_edge_index(*star(d))
+    torch.testing.assert_close(coin_of("grover")(features(d + 1, "none"), line_graph)[-1][-1], expected[0])
+
+
+@every_graph
+@pytest.mark.parametrize("attr_width", [0, 2])
+def test_scores_follow_equation_1(attr_width, name):
+    line_graph, coin = EulerianLineGraph.from_edge_index(*GRAPHS[name]), coin_of("scores", 6 + attr_width, negative_slope=0.2)
+    x, attr = features(line_graph.num_nodes, "none"), normal(line_graph.num_arcs, attr_width) if attr_width else None
+    arcs = line_graph.arcs.t().tolist()
+    h = ArcFeatures(x, *line_graph.arcs, attr).dense()
+    entries = iter(torch.cat([b.flatten() for b in coin(x, line_graph, attr)]))
+    for v in line_graph.block_vertices.tolist():
+        outgoing = [a for a, (source, _) in enumerate(arcs) if source == v]
+        incoming = [arcs.index(arcs[a][::-1]) for a in outgoing]
+        for i in incoming:
+            for j in outgoing:
+                hidden = leaky_relu(coin.lin_source.weight @ h[i] + coin.lin_target.weight @ h[j], 0.2)
+                torch.testing.assert_close(next(entries), torch.tanh(coin.lin_score.weight[0] @ hidden))
+    assert next(entries, None) is None
+
+
+@every_graph
+@pytest.mark.parametrize("kind", LEARNED)
+def test_gradients_reach_every_weight(kind, name):
+    line_graph, coin = EulerianLineGraph.from_edge_index(*GRAPHS[name]), coin_of(kind)
+    table = by_walks(coin(features(line_graph.num_nodes, "none"), line_graph), line_graph)
+    (table * normal(line_graph.num_nodes)).sum().backward()
+    reached = [key for key, p in coin.named_parameters() if p.grad.isfinite().all() and p.grad.norm() > 1e-6]
+    assert reached == ["lin_source.weight", "lin_target.weight", "lin_score.weight"]
+
+
+@pytest.mark.parametrize("kind", COINS)
+def test_only_learned_coins_have_parameters_and_reset_draws_them_anew(kind):
+    coin = coin_of(kind)
+    before = [p.clone() for p in coin.parameters()]
+    assert len(before) == (3 if kind in LEARNED else 0)
+    coin.reset_parameters()
+    assert not any(torch.equal(p, old) for p, old in zip(coin.parameters(), before, strict=True))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("kind", COINS)
+def test_under_autocast_coins_are_float32_and_train(kind, dtype):
+    line_graph, coin = EulerianLineGraph.from_edge_index(*GRAPHS["barbell"]), coin_of(kind).float()
+    with torch.autocast("cpu", torch.bfloat16):
+        blocks = coin(features(line_graph.num_nodes, "none").to(dtype), line_graph)
+    assert {b.dtype for b in blocks} == {torch.float32}
+    assert kind not in ORTHOGONAL or max(unitarity_error(b.detach()).max() for b in blocks) < 1e-6
+    if kind in LEARNED:
+        sum(b.pow(3).sum() for b in blocks).backward()
+        assert all(p.grad.isfinite().all() for p in coin.parameters())
+
+
+def test_a_graph_without_edges_has_no_coins():
+    line_graph = EulerianLineGraph.from_edge_index(torch.empty(2, 0, dtype=torch.long), num_nodes=3)
+    assert [coin_of(kind)(features(3, "none"), line_graph) for kind in COINS] == [[]] * len(COINS)
+
+
+@pytest.mark.parametrize("kind", COINS)
+def test_coins_that_cannot_fit_are_refused_and_the_hub_is_named(kind, monkeypatch):
+    line_graph, x = EulerianLineGraph.from_edge_index(star(5)[0] + 2), features(8, "none")
+    monkeypatch.setattr(gump.nn.coin, "LARGE", 0)
+    monkeypatch.setattr(gump.nn.coin, "_available_memory", lambda device: 100.0)
+    with pytest.raises(
+        ValueError, match=r"vertex 2 has degree 5: its dense coin would need .* remove such edges or sample neighbors"
+    ):
+        coin_of(kind)(x, line_graph)
+    monkeypatch.setattr(gump.nn.coin, "_available_memory", lambda device: 1e9)
+    assert len(coin_of(kind)(x, line_graph)) == 2
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"kind": "fair"}, r"'coin' must be one of bounded, polar, newton_schulz, grover, scores, ones \(got 'fair'\)"),
+        ({"beta": -0.1}, r"'beta' must be at least 0 and below 1 \(got -0.1\)"),
+        ({"beta": 1.0}, r"'beta' must be at least 0 and below 1 \(got 1.0\)"),
+    ],
+)
+def test_unknown_names_and_a_beta_out_of_range_are_refused(settings, message):
+    with pytest.raises(ValueError, match=message):
+        Coin(4, **settings)
+
+
+def test_repr_names_the_coin_and_its_setting():
+    expected = [
+        "Coin('bounded', beta=0.9)",
+        "Coin('polar')",
+        "Coin('newton_schulz', num_steps=10)",
+        "Coin('grover')",
+        "Coin('scores')",
+    ]
+    assert [repr(Coin(4, kind=kind)) for kind in COINS] == [*expected, "Coin('ones')"]

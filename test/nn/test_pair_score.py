@@ -1,0 +1,56 @@
+"""Attention scores of all pairs of arcs that meet at a vertex."""
+
+import pytest
+import torch
+from torch.autograd import gradcheck
+
+from gump.nn.pair_score import pair_score
+
+
+def inputs(num_blocks, d, width):
+    generator = torch.Generator().manual_seed(d)
+    shapes = [(num_blocks, d, width), (num_blocks, d, width), (width,)]
+    return [torch.randn(shape, generator=generator, dtype=torch.float64, requires_grad=True) for shape in shapes]
+
+
+def plain(row, column, weight, negative_slope):
+    pair = row[:, :, None] + column[:, None]
+    return torch.tanh(torch.where(pair > 0, pair, negative_slope * pair) @ weight)
+
+
+def test_by_hand():
+    row, column = torch.tensor([[[1.0], [-2.0]]]), torch.tensor([[[0.5], [3.0]]])
+    expected = torch.tensor([[[1.5, 4.0], [-0.15, 1.0]]]).tanh()
+    torch.testing.assert_close(pair_score(row, column, torch.ones(1), 0.1), expected)
+
+
+@pytest.mark.parametrize("negative_slope", [0.01, 0.2, 1.0])
+@pytest.mark.parametrize(("num_blocks", "d", "width"), [(1, 1, 1), (3, 1, 4), (2, 3, 5), (4, 6, 2)])
+def test_values_and_gradients_are_those_of_the_plain_formula(num_blocks, d, width, negative_slope):
+    arguments = inputs(num_blocks, d, width)
+    results = [score(*arguments, negative_slope) for score in (pair_score, plain)]
+    torch.testing.assert_close(*results)
+    weight = torch.linspace(-1, 1, results[0].numel(), dtype=torch.float64).view_as(results[0])
+    for ours, theirs in zip(*(torch.autograd.grad((r * weight).sum(), arguments) for r in results), strict=True):
+        torch.testing.assert_close(ours, theirs)
+
+
+@pytest.mark.parametrize("d", [1, 2, 4])
+def test_gradients_are_those_of_finite_differences(d):
+    assert gradcheck(lambda *arguments: pair_score(*arguments, 0.01), inputs(2, d, 3))
+
+
+def test_the_arguments_are_left_alone():
+    arguments = inputs(2, 3, 4)
+    before = [argument.detach().clone() for argument in arguments]
+    pair_score(*arguments, 0.01).sum().backward()
+    assert all(torch.equal(a, b) for a, b in zip(arguments, before, strict=True))
+
+
+def test_the_layout_of_the_arguments_does_not_matter():
+    row, column, weight = inputs(2, 3, 4)
+    strided = [t.detach().mT.contiguous().mT.requires_grad_() for t in (row, column)]
+    pair_score(row, column, weight, 0.01).sum().backward()
+    pair_score(*strided, weight.detach(), 0.01).sum().backward()
+    torch.testing.assert_close(strided[0].grad, row.grad)
+    torch.testing.assert_close(strided[1].grad, column.grad)

@@ -1,0 +1,158 @@
+"""The Eulerian line graph: arcs, reverses, blocks and transitions."""
+
+import networkx as nx
+import pytest
+import torch
+from graphs import DEVICES, SYMMETRIC, clique, path, random_graph
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gump import EulerianLineGraph
+
+vertices = st.integers(0, 6)
+edge_indices = st.lists(st.tuples(vertices, vertices), min_size=1, max_size=14).map(lambda edges: torch.tensor(edges).t())
+
+
+def on_every_graph(test):
+    """Runs a law on graphs with self-loops, duplicates and isolated vertices."""
+    return settings(max_examples=40, deadline=None)(given(edge_indices)(test))
+
+
+def pairs(edges):
+    return [tuple(pair) for pair in edges.t().tolist()]
+
+
+def equal(one, other):
+    return all(torch.equal(getattr(one, name), getattr(other, name)) for name in ("arcs", "reverse", "listed"))
+
+
+def test_a_path_of_three_vertices_is_what_one_draws():
+    line_graph = EulerianLineGraph.from_edge_index(*path(3))
+    assert pairs(line_graph.arcs) == [(0, 1), (2, 1), (1, 0), (1, 2)]
+    assert line_graph.reverse.tolist() == [2, 3, 0, 1]
+    assert line_graph.edge_arc.tolist() == [0, 3]
+    assert line_graph.groups == ((1, 2, 0, 0), (2, 1, 2, 2))
+    assert [group.arcs for group in line_graph.groups] == [slice(0, 2), slice(2, 4)]
+    assert line_graph.block_vertices.tolist() == [0, 2, 1]
+    assert line_graph.transitions().tolist() == [[2, 3, 0, 0, 1, 1], [0, 1, 2, 3, 2, 3]]
+    assert repr(line_graph) == "EulerianLineGraph(num_nodes=3, num_arcs=4, num_transitions=6, max_degree=2)"
+
+
+def test_a_self_loop_is_its_own_reverse_and_an_isolated_vertex_owns_no_arc():
+    line_graph = EulerianLineGraph.from_edge_index(torch.tensor([[0, 1, 3, 0], [1, 3, 0, 0]]), num_nodes=5)
+    assert pairs(line_graph.arcs) == [(1, 0), (1, 3), (3, 0), (3, 1), (0, 0), (0, 1), (0, 3)]
+    assert line_graph.reverse.tolist() == [5, 3, 6, 1, 4, 0, 2]
+    assert (line_graph.num_nodes, line_graph.num_blocks, line_graph.block_vertices.tolist()) == (5, 3, [1, 3, 0])
+
+
+@pytest.mark.parametrize(("num_nodes", "expected"), [(None, 0), (0, 0), (3, 3)])
+def test_a_graph_without_edges_is_legal(num_nodes, expected):
+    line_graph = EulerianLineGraph.from_edge_index(torch.empty(2, 0, dtype=torch.long), num_nodes)
+    assert (line_graph.num_nodes, line_graph.num_arcs, line_graph.num_transitions, line_graph.max_degree) == (expected, 0, 0, 0)
+    assert line_graph.transitions().shape == line_graph.to_edge_index().shape == (2, 0)
+    assert line_graph.arc_attr(torch.empty(0, 3)).shape == (0, 3)
+    for layout in (line_graph.by_row, line_graph.by_column):
+        assert [part.tolist() for part in layout] == [[0], [], []]
+
+
+@pytest.mark.parametrize("name", SYMMETRIC)
+def test_one_orientation_both_or_duplicates_give_the_same_structure(name):
+    edge_index, num_nodes = SYMMETRIC[name]
+    once, flipped = EulerianLineGraph.from_edge_index(edge_index, num_nodes), edge_index.flip(0)
+    for other in (flipped, torch.cat([edge_index, flipped], dim=1), torch.cat([flipped, edge_index, edge_index], dim=1)):
+        again = EulerianLineGraph.from_edge_index(other, num_nodes)
+        assert equal(once, again)
+        assert pairs(again.arcs[:, again.edge_arc]) == pairs(other)
+
+
+@on_every_graph
+def test_arcs_are_sorted_and_reverse_is_an_involution_that_only_fixes_self_loops(edge_index):
+    line_graph = EulerianLineGraph.from_edge_index(edge_index)
+    keys = list(zip(line_graph.arc_degree.tolist(), *line_graph.arcs.tolist(), strict=True))
+    assert keys == sorted(set(keys))
+    assert torch.equal(line_graph.arcs[:, line_graph.reverse], line_graph.arcs.flip(0))
+    fixed = line_graph.reverse == torch.arange(line_graph.num_arcs)
+    assert torch.equal(fixed, line_graph.arcs[0] == line_graph.arcs[1])
+    assert torch.equal(line_graph.block_vertices[line_graph.arc_block], line_graph.arcs[0])
+
+
+@on_every_graph
+def test_transitions_are_those_of_networkx_and_as_many_as_squared_degrees(edge_index):
+    line_graph = EulerianLineGraph.from_edge_index(edge_index)
+    expected = nx.line_graph(nx.Graph(pairs(edge_index)).to_directed())
+    arcs = pairs(line_graph.arcs)
+    assert set(arcs) == set(expected.nodes)
+    assert {(arcs[i], arcs[j]) for i, j in pairs(line_graph.transitions())} == set(expected.edges)
+    assert line_graph.num_transitions == len(expected.edges) == int(line_graph.arcs[0].bincount().square().sum())
+
+
+@on_every_graph
+def test_rows_and_columns_describe_one_matrix_and_its_transpose(edge_index):
+    line_graph = EulerianLineGraph.from_edge_index(edge_index)
+    size, values = (line_graph.num_arcs,) * 2, 1.0 + torch.arange(line_graph.num_transitions)
+    matrix = torch.zeros(size).index_put(tuple(line_graph.transitions()), values)
+    for layout, expected in ((line_graph.by_row, matrix), (line_graph.by_column, matrix.t())):
+        row = torch.arange(size[0]).repeat_interleave(layout.pointer.diff())
+        assert torch.equal(torch.zeros(size).index_put((row, layout.arc), values[layout.order]), expected)
+
+
+@on_every_graph
+def test_the_listed_arcs_read_the_graph_back(edge_index):
+    directed = EulerianLineGraph.from_edge_index(edge_index, 7, directed=True)
+    undirected = EulerianLineGraph.from_edge_index(edge_index, 7)
+    assert pairs(directed.to_edge_index()) == sorted(set(pairs(edge_index)))
+    assert pairs(undirected.to_edge_index()) == sorted({*pairs(edge_index), *pairs(edge_index.flip(0))})
+    assert directed.num_listed == len(set(pairs(edge_index)))
+    assert undirected.num_listed == undirected.num_arcs == directed.num_arcs
+    assert equal(undirected, EulerianLineGraph.from_edge_index(undirected.to_edge_index(), 7))
+
+
+@pytest.mark.parametrize("graph", [*SYMMETRIC.values(), random_graph(0), random_graph(1)])
+def test_relabeling_the_vertices_relabels_the_transitions(graph):
+    edge_index, num_nodes = graph
+    permutation = torch.randperm(num_nodes, generator=torch.Generator().manual_seed(0))
+    before, after = (EulerianLineGraph.from_edge_index(e, num_nodes) for e in (edge_index, permutation[edge_index]))
+    walks = [torch.cat([g.arcs[:, g.transitions()[0]], g.arcs[1:, g.transitions()[1]]]) for g in (before, after)]
+    assert sorted(pairs(permutation[walks[0]])) == sorted(pairs(walks[1]))
+
+
+@pytest.mark.parametrize("dtype", [torch.float, torch.long])
+@pytest.mark.parametrize(("reduce", "merged"), [("mean", 2), ("sum", 4), ("min", 1), ("max", 3)])
+def test_attributes_of_duplicates_are_merged_and_an_unlisted_arc_takes_its_reverse(reduce, merged, dtype):
+    line_graph = EulerianLineGraph.from_edge_index(torch.tensor([[0, 0, 1], [1, 1, 2]]), reduce=reduce)
+    attr = line_graph.arc_attr(torch.tensor([1, 3, -5], dtype=dtype))
+    assert dict(zip(pairs(line_graph.arcs), attr.tolist(), strict=True)) == {(0, 1): merged, (1, 0): merged, (1, 2): -5, (2, 1): -5}
+    assert attr.dtype == dtype or reduce == "mean"
+
+
+def test_attributes_keep_their_orientation_where_both_are_listed_and_their_gradient():
+    line_graph = EulerianLineGraph.from_edge_index(torch.tensor([[0, 1, 1], [1, 0, 2]]))
+    edge_attr = torch.tensor([[1.0, 10.0], [-1.0, 20.0], [3.0, 30.0]], requires_grad=True)
+    attr = line_graph.arc_attr(edge_attr)
+    expected = {(0, 1): [1, 10], (1, 0): [-1, 20], (1, 2): [3, 30], (2, 1): [3, 30]}
+    assert dict(zip(pairs(line_graph.arcs), attr.tolist(), strict=True)) == expected
+    assert torch.autograd.grad(attr.sum(), edge_attr)[0].tolist() == [[1, 1], [1, 1], [2, 2]]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_it_lives_where_its_input_lives_and_moves_on_demand(device):
+    here = EulerianLineGraph.from_edge_index(clique(4)[0].to(device))
+    tensors = [here.transitions(), here.block_vertices, *here.by_row, *here.by_column, here.to_edge_index()]
+    assert {t.device.type for t in tensors} == {here.device.type} == {device}
+    assert here.to("cpu").device.type == "cpu"
+    assert equal(here.to("cpu"), EulerianLineGraph.from_edge_index(clique(4)[0]))
+
+
+@pytest.mark.parametrize(
+    ("edge_index", "message"),
+    [
+        (torch.zeros(3, 2, dtype=torch.long), r"'edge_index' must have shape \[2, num_edges\] \(got \[3, 2\]\)"),
+        (torch.zeros(2, 1), r"'edge_index' must hold integers of type torch.long \(got torch.float32\)"),
+        (torch.tensor([[0], [3]]), r"'edge_index' must name vertices from 0 to num_nodes - 1 = 2 \(got 3\)"),
+        (torch.tensor([[0], [-1]]), r"'edge_index' must name vertices from 0 to num_nodes - 1 = 2 \(got -1\)"),
+        (path(3)[0], r"'edge_attr' must have one row for each of the 2 edges \(got 3\)"),
+    ],
+)
+def test_wrong_edges_and_wrong_attributes_are_refused(edge_index, message):
+    with pytest.raises(ValueError, match=message):
+        EulerianLineGraph.from_edge_index(edge_index, num_nodes=3).arc_attr(torch.zeros(3, 1))

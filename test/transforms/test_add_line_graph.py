@@ -1,0 +1,101 @@
+"""The line graph put on a graph once, and read back from a batch."""
+
+import pytest
+import torch
+from graphs import clique, path, random_graph, star
+from torch_geometric.data import Batch, Data
+from torch_geometric.loader import DataLoader
+
+from gump import EulerianLineGraph
+from gump.transforms import AddLineGraph
+
+
+def graph(edge_index, num_nodes):
+    edge_attr = torch.randn(edge_index.size(1), 2, generator=torch.Generator().manual_seed(num_nodes), dtype=torch.float64)
+    return Data(x=torch.ones(num_nodes, 1), edge_index=edge_index, edge_attr=edge_attr)
+
+
+def graphs():
+    """Different sizes, no edges, isolated vertices, self-loops, duplicates with attributes of their own."""
+    no_edges = torch.empty(2, 0, dtype=torch.long)
+    duplicates = torch.tensor([[0, 0, 1, 2, 2], [1, 1, 0, 0, 2]])
+    isolated = torch.tensor([[1, 3], [3, 4]])
+    return [
+        graph(*path(3)),
+        graph(no_edges, 2),
+        graph(duplicates, 3),
+        graph(isolated, 6),
+        graph(*clique(4)),
+        graph(*random_graph(3)),
+    ]
+
+
+def described(line_graph, edge_attr):
+    """Every arc with its reverse, whether it was listed, and its attributes."""
+    arcs = [tuple(arc) for arc in line_graph.arcs.t().tolist()]
+    rows = zip(arcs, line_graph.reverse.tolist(), line_graph.listed.tolist(), line_graph.arc_attr(edge_attr).tolist(), strict=True)
+    return {arc: (arcs[reverse], listed, attr) for arc, reverse, listed, attr in rows}
+
+
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("batch_size", [1, 2, 4, 6])
+def test_a_batch_reads_as_the_line_graph_of_its_union(batch_size, directed):
+    data_list = [AddLineGraph(directed)(data) for data in graphs()]
+    for batch in DataLoader(data_list, batch_size):
+        read = EulerianLineGraph.from_data(batch)
+        built = EulerianLineGraph.from_edge_index(batch.edge_index, batch.num_nodes, directed)
+        assert described(read, batch.edge_attr) == described(built, batch.edge_attr)
+        assert torch.equal(read.arcs, built.arcs)
+        assert read.block_sizes == built.block_sizes
+        assert read.num_nodes == built.num_nodes
+
+
+@pytest.mark.parametrize("index", range(6))
+def test_a_single_graph_needs_no_batch_and_survives_one(index):
+    data = graphs()[index]
+    transformed = AddLineGraph()(data)
+    built = described(EulerianLineGraph.from_edge_index(data.edge_index, data.num_nodes), data.edge_attr)
+    assert described(EulerianLineGraph.from_data(transformed), data.edge_attr) == built
+    unbatched = Batch.from_data_list([AddLineGraph()(other) for other in graphs()])[index]
+    assert described(EulerianLineGraph.from_data(unbatched), data.edge_attr) == built
+
+
+def test_directed_lists_only_the_arcs_of_the_input():
+    data = graph(*star(3))
+    listed = {directed: EulerianLineGraph.from_data(AddLineGraph(directed)(data)).num_listed for directed in (False, True)}
+    assert listed == {False: 6, True: 3}
+    assert torch.equal(EulerianLineGraph.from_data(AddLineGraph(directed=True)(data)).to_edge_index(), data.edge_index)
+
+
+def test_duplicates_are_merged_as_the_reader_asks():
+    data = AddLineGraph()(Data(edge_index=torch.tensor([[0, 0], [1, 1]]), num_nodes=2))
+    merged = [EulerianLineGraph.from_data(data, reduce).arc_attr(torch.tensor([1.0, 3.0])).tolist() for reduce in ("mean", "max")]
+    assert merged == [[2, 2], [3, 3]]
+
+
+def test_the_input_is_left_alone():
+    data = graphs()[2]
+    before = data.clone().to_dict()
+    transformed = AddLineGraph()(data).to_dict()
+    assert set(data.to_dict()) == {"x", "edge_index", "edge_attr"}
+    assert set(transformed) == {"x", "edge_index", "edge_attr", "arc_index", "arc_reverse", "edge_arc", "arc_listed"}
+    for key, value in before.items():
+        assert torch.equal(data[key], value)
+        assert torch.equal(transformed[key], value)
+
+
+def test_a_subclass_of_data_stays_what_it_is():
+    class Molecule(Data):
+        pass
+
+    assert type(AddLineGraph()(Molecule(edge_index=path(3)[0], num_nodes=3))) is Molecule
+
+
+def test_a_graph_without_the_transform_is_refused():
+    with pytest.raises(ValueError, match=r"'data' must carry a line graph \(got none\); apply gump.transforms.AddLineGraph"):
+        EulerianLineGraph.from_data(graphs()[0])
+
+
+def test_repr_names_the_setting():
+    assert repr(AddLineGraph()) == "AddLineGraph(directed=False)"
+    assert repr(AddLineGraph(directed=True)) == "AddLineGraph(directed=True)"
