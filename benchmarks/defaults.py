@@ -30,9 +30,9 @@ from gump.diagnostics import coin_report
 from gump.nn import GUMP, PRESETS, GraphPredictor
 
 DATASETS: dict[str, dict[str, Any]] = {
-    "NCI1": {"num_layers": 10, "num_base_layers": 1, "batch_size": 64, "epochs": 30, "splits": 6},
-    "PROTEINS": {"num_layers": 20, "num_base_layers": 3, "batch_size": 64, "epochs": 30, "splits": 6},
-    "ENZYMES": {"num_layers": 10, "num_base_layers": 1, "batch_size": 16, "epochs": 60, "splits": 6},
+    "NCI1": {"num_layers": 10, "num_base_layers": 1, "batch_size": 64, "epochs": 30, "splits": 8},
+    "PROTEINS": {"num_layers": 20, "num_base_layers": 3, "batch_size": 64, "epochs": 30, "splits": 8},
+    "ENZYMES": {"num_layers": 10, "num_base_layers": 1, "batch_size": 16, "epochs": 60, "splits": 8},
     "MUTAG": {"num_layers": 16, "num_base_layers": 5, "batch_size": 16, "epochs": 50, "splits": 20},
 }
 

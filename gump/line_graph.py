@@ -118,7 +118,7 @@ class EulerianLineGraph:
         arcs, reverse, edge_arc = data.arc_index, data.arc_reverse, data.edge_arc
         if data.batch is not None:
             graph = data.batch[arcs[0]]
-            num_arcs = graph.bincount(minlength=data.num_graphs)
+            num_arcs = graph.bincount(minlength=int(data.batch[-1:].sum()) + 1)
             first_arc = num_arcs.cumsum(0) - num_arcs
             reverse = reverse + first_arc[graph]
             edge_arc = edge_arc + first_arc[data.batch[data.edge_index[0]]]
@@ -262,7 +262,8 @@ class EulerianLineGraph:
         """Carries attributes of the input's edges over to the arcs.
 
         An arc takes the attributes of the columns that list it, merged by :attr:`reduce`. An arc that no column lists takes those
-        of its reverse; so attributes that depend on the orientation, such as a displacement, survive where both are listed.
+        of its reverse; so attributes that depend on the orientation, such as a displacement, survive where both are listed. The
+        type of the attributes stays; a mean of integers that differ is cut off.
 
         Shapes:
             - **input:** :math:`(E, *)`
@@ -272,7 +273,7 @@ class EulerianLineGraph:
             raise ValueError(
                 f"'edge_attr' must have one row for each of the {self.edge_arc.numel()} edges (got {edge_attr.size(0)})"
             )
-        attr = scatter(edge_attr, self.edge_arc, dim_size=self.num_arcs, reduce=self.reduce)
+        attr = scatter(edge_attr, self.edge_arc, dim_size=self.num_arcs, reduce=self.reduce).to(edge_attr.dtype)
         own = torch.zeros(self.num_arcs, dtype=torch.bool, device=self.device).index_fill_(0, self.edge_arc, True)
         return torch.where(own.view(-1, *[1] * (attr.dim() - 1)), attr, attr[self.reverse])
 

@@ -21,7 +21,7 @@ def minimax_quintics(lower: float, upper: float, tol: float, cushion: float = 0.
     Args:
         lower: The smallest singular value, above zero.
         upper: The largest.
-        tol: The error that the last polynomial must reach.
+        tol: The error that the last polynomial must reach, at least 4e-16.
         cushion: The smallest ratio of the ends that a polynomial is fitted to. A wider interval is fitted as if it ended there and
             rescaled, which keeps rounding from throwing small values far away.
         safety: As long as small values remain, polynomials act as if their argument were this much smaller, so that a value that
@@ -33,6 +33,8 @@ def minimax_quintics(lower: float, upper: float, tol: float, cushion: float = 0.
     """
     if not 0 < lower <= upper:
         raise ValueError(f"'lower' and 'upper' must satisfy 0 < lower <= upper (got {lower} and {upper})")
+    if tol < 4e-16:
+        raise ValueError(f"'tol' must be at least 4e-16, what float64 can tell from one (got {tol})")
     schedule: list[Quintic] = []
     while max(1 - lower, upper - 1) > tol:
         a, b, c = _best_quintic(max(lower, cushion * upper), upper)

@@ -44,7 +44,7 @@ def polar_factor(
     :math:`\mathbf{X}_K = \mathbf{V}_l f(\boldsymbol{\Sigma}) \mathbf{V}_r^{\top}` for an odd :math:`f`, its derivative is a table of
     divided differences of :math:`f` in the singular basis.
 
-    Both keep two matrices per block for the backward, however many steps there were, and both are differentiable once.
+    Both keep at most two matrices per block for the backward, however many steps there were, and both are differentiable once.
 
     What the exact factor cannot do: where singular values vanish the closest orthogonal matrix is not unique. The result is still
     orthogonal and the gradient finite (zero along what is undetermined), but the choice depends on the order of rows and columns,
@@ -68,6 +68,8 @@ def polar_factor(
     check_blocks(blocks, check_finite)
     if num_steps is not None and num_steps < 0:
         raise ValueError(f"'num_steps' must not be negative (got {num_steps})")
+    if bounds is not None and not 0 < bounds[0] <= bounds[1]:
+        raise ValueError(f"'bounds' must satisfy 0 < bounds[0] <= bounds[1] (got {bounds})")
     if num_steps is not None and bounds is not None:
         raise ValueError("'bounds' must be left out with 'num_steps' (got both); they fit the steps of the exact factor")
     with torch.autocast(blocks.device.type, enabled=False):

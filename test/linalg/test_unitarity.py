@@ -35,6 +35,12 @@ def test_every_block_of_a_batch_is_measured_by_itself():
     torch.testing.assert_close(unitarity_error(blocks), expected)
 
 
+def test_autocast_does_not_blur_the_measure():
+    rotation = torch.linalg.qr(torch.randn(5, 5, generator=torch.Generator().manual_seed(0)))[0]
+    with torch.autocast("cpu", torch.bfloat16):
+        assert unitarity_error(rotation) < 1e-6
+
+
 @pytest.mark.parametrize(
     ("blocks", "message"),
     [

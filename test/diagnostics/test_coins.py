@@ -1,0 +1,63 @@
+from pathlib import Path
+
+import pytest
+import torch
+from graphs import clique, random_graph
+from torch_geometric.data import Batch
+
+from gump.datasets import load_tu
+from gump.diagnostics import coin_report
+from gump.nn import GUMP, PRESETS
+
+BASE_LAYERS = {"MUTAG": 5, "PROTEINS": 3, "ENZYMES": 1, "NCI1": 1, "NCI109": 1}
+"""The paper's depths of the base GNN."""
+
+
+def test_equal_features_give_blocks_of_rank_one_and_the_grover_coin() -> None:
+    edge_index, num_nodes = clique(5)
+    torch.manual_seed(0)
+    report = coin_report(GUMP(3, 8, 2).double().eval(), torch.ones(num_nodes, 3).double(), edge_index)
+    assert (report.num_blocks, report.max_degree, report.full_rank) == (5, 4, 0.0)
+    assert report.from_grover < 1e-5
+    assert report.max_error < 1e-5
+    assert report.non_unitary == 0
+
+
+def test_the_exact_coin_is_the_polar_factor_of_its_scores() -> None:
+    edge_index, num_nodes = random_graph(1)
+    torch.manual_seed(0)
+    model = GUMP(3, 8, 2, coin="polar", base=None).double().eval()
+    report = coin_report(model, torch.randn(num_nodes, 3).double(), edge_index)
+    assert report.full_rank == 1
+    assert report.from_polar < 1e-10
+    assert report.from_grover > 0.1
+
+
+def test_newton_schulz_leaves_tied_blocks_non_unitary() -> None:
+    edge_index, num_nodes = clique(5)
+    torch.manual_seed(0)
+    report = coin_report(GUMP(3, 8, 2, coin="newton_schulz").double().eval(), torch.ones(num_nodes, 3).double(), edge_index)
+    assert report.non_unitary == 1
+    assert report.max_error == pytest.approx((1 - 1 / 4) ** 0.5, abs=1e-4)
+
+
+@pytest.mark.parametrize("name", BASE_LAYERS)
+def test_every_block_of_real_data_is_unitary_in_float32(name: str, data_root: Path) -> None:
+    batch = Batch.from_data_list(load_tu(name, data_root))
+    torch.manual_seed(0)
+    model = GUMP(batch.num_features, 64, 2, conv="gin", base="gin", num_base_layers=BASE_LAYERS[name])
+    report = coin_report(model, batch.x, batch.edge_index)
+    assert report.max_error < 1e-5
+    assert report.non_unitary == 0
+    assert report.full_rank < 0.95, "the scores themselves are singular on a share of the blocks"
+    assert report.from_grover > 0.005, "the coin answers to the features"
+
+
+@pytest.mark.parametrize("name", ["MUTAG", "PROTEINS", "NCI1"])
+def test_with_the_papers_setting_a_share_of_real_blocks_is_not(name: str, data_root: Path) -> None:
+    batch = Batch.from_data_list(load_tu(name, data_root))
+    torch.manual_seed(0)
+    settings = {"conv": "gin", "base": "gin", "num_base_layers": BASE_LAYERS[name], **PRESETS["paper"]}
+    report = coin_report(GUMP(batch.num_features, 64, 2, **settings), batch.x, batch.edge_index)
+    assert 0.15 < report.non_unitary < 0.97
+    assert report.max_error > 0.5

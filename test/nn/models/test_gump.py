@@ -1,0 +1,320 @@
+import itertools
+
+import pytest
+import scipy.linalg
+import torch
+from graphs import SYMMETRIC, random_graph, ring
+from torch_geometric.data import Batch, Data
+from torch_geometric.nn import GCN
+
+from gump import EulerianLineGraph
+from gump.linalg import unitarity_error
+from gump.nn import COINS, GUMP, PRESETS, Propagation
+from gump.transforms import AddLineGraph
+
+CONVS, BASES = ("gcn", "gin", "graph"), ("gcn", "gin", None)
+EQUIVARIANT = [coin for coin in COINS if coin != "polar"]  # polar is not, on ties
+
+
+def permuted(x: torch.Tensor, edge_index: torch.Tensor, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """The same graph with other numbers for its vertices: vertex v becomes label[v]."""
+    label = torch.randperm(x.size(0), generator=torch.Generator().manual_seed(seed))
+    return x[label.argsort()], label[edge_index], label
+
+
+def arc_permutation(before: EulerianLineGraph, after: EulerianLineGraph, label: torch.Tensor) -> torch.Tensor:
+    """For every arc of the relabelled graph, which arc of the original it was."""
+    number = {tuple(arc): i for i, arc in enumerate(label[before.arcs].t().tolist())}
+    return torch.tensor([number[tuple(arc)] for arc in after.arcs.t().tolist()])
+
+
+GRAPHS = SYMMETRIC | {f"random {seed}": random_graph(seed) for seed in range(3)}
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize("equal_features", [True, False])
+@pytest.mark.parametrize("coin", EQUIVARIANT)
+def test_relabelling_permutes_operator_and_output_and_nothing_else(name: str, equal_features: bool, coin: str) -> None:
+    edge_index, num_nodes = GRAPHS[name]
+    torch.manual_seed(0)
+    x = torch.ones(num_nodes, 3).double() if equal_features else torch.randn(num_nodes, 3).double()
+    model = GUMP(3, 8, 6, coin=coin).double().eval()
+    x2, edge_index2, label = permuted(x, edge_index)
+    order = arc_permutation(*(EulerianLineGraph.from_edge_index(e, num_nodes) for e in (edge_index, edge_index2)), label)
+    matrix, matrix2 = model.propagation_matrix(x, edge_index).to_dense(), model.propagation_matrix(x2, edge_index2).to_dense()
+    assert (matrix[order][:, order] - matrix2).abs().max() < 1e-10
+    assert (model(x, edge_index) - model(x2, edge_index2)[label]).abs().max() < 1e-7
+
+
+@pytest.mark.parametrize(("conv", "base"), list(itertools.product(CONVS, BASES)))
+def test_a_batch_of_graphs_equals_its_members(conv: str, base: str | None) -> None:
+    torch.manual_seed(0)
+    members = []
+    for edge_index, num_nodes in [*GRAPHS.values(), (torch.empty(2, 0, dtype=torch.long), 2)]:
+        members.append(AddLineGraph()(Data(x=torch.randn(num_nodes, 3).double(), edge_index=edge_index)))
+    batch = Batch.from_data_list(members)
+    model = GUMP(3, 8, 4, conv=conv, base=base).double().eval()
+    together = model(batch.x, batch.edge_index, batch=batch.batch, line_graph=EulerianLineGraph.from_data(batch))
+    alone = torch.cat([model(g.x, g.edge_index) for g in members])
+    assert (together - alone).abs().max() < 1e-12
+
+
+@pytest.mark.parametrize("coin", ["bounded", "polar"])
+def test_the_operator_is_the_polar_factor_of_the_whole_matrix(coin: str) -> None:
+    edge_index, num_nodes = random_graph(1)
+    torch.manual_seed(0)
+    x = torch.randn(num_nodes, 3).double()
+    model = GUMP(3, 8, 2, coin=coin, base=None).double()
+    start = model.start(x, edge_index)
+    scores = model.coin.scores(*start)
+    blocks = scores if coin == "polar" else [model.coin.perturbed(b) for b in scores]
+    dense = Propagation(blocks, start.line_graph).matrix().to_dense()
+    assert torch.linalg.svdvals(dense)[-1] > 1e-6
+    expected = torch.from_numpy(scipy.linalg.polar(dense.detach().numpy())[0])
+    assert (model.propagation_matrix(x, edge_index).to_dense() - expected).abs().max() < 1e-6
+
+
+def test_one_layer_of_the_gcn_flavor_is_the_formula() -> None:
+    edge_index, num_nodes = random_graph(2)
+    torch.manual_seed(0)
+    x = torch.randn(num_nodes, 3).double()
+    model = GUMP(3, 8, 2, base=None, norm=None).double()
+    x0 = model.encoder(x)
+    source, target = EulerianLineGraph.from_edge_index(edge_index, num_nodes).arcs
+    operator = model.propagation_matrix(x, edge_index).to_dense()
+    h = torch.cat([x0[source], x0[target]], dim=1)
+    for conv in model.convs:
+        h = torch.relu(operator @ h @ conv.lin.weight.t() + conv.lin.bias)
+    states = [h[target == v].mean(0) if bool((target == v).any()) else torch.zeros(8) for v in range(num_nodes)]
+    assert (model(x, edge_index) - torch.cat([x0, torch.stack(states)], dim=1)).abs().max() < 1e-12
+
+
+@pytest.mark.parametrize(("conv", "coin"), list(itertools.product(CONVS, ["bounded", "polar", "newton_schulz"])))
+def test_a_hundred_layers_stay_finite(conv: str, coin: str) -> None:
+    edge_index, num_nodes = ring(20)
+    torch.manual_seed(0)
+    model = GUMP(3, 16, 100, conv=conv, coin=coin)
+    out = model(torch.randn(num_nodes, 3), edge_index)
+    out.square().mean().backward()
+    assert out.isfinite().all()
+    assert all(p.grad is None or p.grad.isfinite().all() for p in model.parameters())
+
+
+@pytest.mark.parametrize("conv", CONVS)
+def test_after_fifty_steps_the_operator_is_still_unitary_and_has_moved(conv: str) -> None:
+    edge_index, num_nodes = random_graph(0)
+    torch.manual_seed(0)
+    x, y = torch.randn(num_nodes, 3), torch.randint(2, (num_nodes,))
+    model = GUMP(3, 16, 5, out_channels=2, conv=conv)
+    before = model.propagation_matrix(x, edge_index).to_dense().detach()
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+    for _ in range(50):
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(model(x, edge_index), y).backward()
+        optimizer.step()
+    after = model.propagation_matrix(x, edge_index).to_dense().detach()
+    assert unitarity_error(after) < 1e-5
+    assert (after - before).abs().max() > 1e-2
+
+
+def test_gradients_reach_every_parameter_of_the_coin() -> None:
+    edge_index, num_nodes = random_graph(0)
+    torch.manual_seed(0)
+    model = GUMP(3, 8, 3)
+    model(torch.randn(num_nodes, 3), edge_index).square().sum().backward()
+    assert all(p.grad is not None and p.grad.abs().max() > 0 for p in model.coin.parameters())
+
+
+def test_on_a_ring_with_equal_features_every_seed_learns() -> None:
+    edge_index = ring(28)[0]
+    graphs = [Data(x=torch.ones(28, 5), edge_index=edge_index) for _ in range(5)]
+    for label, graph in enumerate(graphs):
+        graph.x[0], graph.x[14] = 0, torch.eye(5)[label]
+    batch = Batch.from_data_list(graphs)
+    line_graph = EulerianLineGraph.from_edge_index(batch.edge_index, batch.num_nodes)
+    for seed in range(10):
+        torch.manual_seed(seed)
+        model = GUMP(5, 32, 15, out_channels=5)
+        optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+        for _ in range(100):
+            optimizer.zero_grad()
+            out = model(batch.x, batch.edge_index, line_graph=line_graph)[::28]
+            torch.nn.functional.cross_entropy(out, torch.arange(5)).backward()
+            optimizer.step()
+        assert out.argmax(-1).tolist() == [0, 1, 2, 3, 4], seed
+
+
+def test_it_is_called_like_the_models_of_pyg() -> None:
+    edge_index, num_nodes = random_graph(0)
+    x, weight, batch = torch.randn(num_nodes, 3), torch.rand(edge_index.size(1)), torch.zeros(num_nodes, dtype=torch.long)
+    for model in (GUMP(3, 8, 2, 4), GCN(3, 8, 2, 4)):
+        assert model(x, edge_index, edge_weight=weight, batch=batch).shape == (num_nodes, 4)
+    assert GUMP(3, 8, 2)(x, edge_index).shape == (num_nodes, 16)
+    assert GUMP(3, 8, 2).out_channels == 16
+
+
+def test_edge_weights_and_attributes_change_the_output() -> None:
+    edge_index, num_nodes = random_graph(0)
+    torch.manual_seed(0)
+    x, weight, attr = torch.randn(num_nodes, 3), torch.rand(edge_index.size(1)), torch.rand(edge_index.size(1), 2)
+    for edge_dim, base, given in [
+        (0, "gcn", {"edge_weight": weight}),
+        (1, "gin", {"edge_weight": weight}),
+        (2, "gin", {"edge_attr": attr}),
+        (3, "gcn", {"edge_attr": attr, "edge_weight": weight}),
+        (2, "gcn", {"edge_attr": attr, "edge_weight": weight}),
+    ]:
+        model = GUMP(3, 8, 2, edge_dim=edge_dim, base=base).eval()
+        other = {key: value + 1 + value.roll(1, 0) for key, value in given.items()}
+        assert (model(x, edge_index, **given) - model(x, edge_index, **other)).abs().max() > 1e-4
+
+
+def test_attributes_without_a_place_are_refused() -> None:
+    edge_index, num_nodes = random_graph(0)
+    x, attr = torch.randn(num_nodes, 3), torch.rand(edge_index.size(1), 2)
+    with pytest.raises(ValueError, match=r"'edge_dim' must be the number of edge attributes \(got 0\)"):
+        GUMP(3, 8, 2)(x, edge_index, edge_attr=attr)
+    with pytest.raises(ValueError, match="'edge_dim' must be"):
+        GUMP(3, 8, 2, base="gin")(x, edge_index, edge_weight=attr[:, 0])
+    with pytest.raises(ValueError, match="'edge_dim' must be"):
+        GUMP(3, 8, 2, edge_dim=2)(x, edge_index)
+
+
+def test_a_directed_graph_differs_from_its_reverse_and_reads_listed_arcs_only() -> None:
+    edge_index = torch.tensor([[0, 1, 2], [1, 2, 3]])
+    torch.manual_seed(0)
+    x = torch.randn(4, 3)
+    model = GUMP(3, 8, 2, directed=True).eval()
+    out = model(x, edge_index)
+    assert (out - model(x, edge_index.flip(0))).abs().max() > 1e-3
+    assert bool((out[0, 8:] == 0).all()), "no listed arc ends at the first vertex"
+    assert bool((out[1:, 8:] != 0).any(1).all())
+
+
+def test_a_graph_without_edges_trains() -> None:
+    model = GUMP(3, 8, 2)
+    out = model(torch.randn(4, 3), torch.empty(2, 0, dtype=torch.long))
+    out.sum().backward()
+    assert bool((out[:, 8:] == 0).all())
+    assert model(torch.randn(1, 3), torch.empty(2, 0, dtype=torch.long)).shape == (1, 16)
+    assert model.propagation_matrix(torch.randn(1, 3), torch.empty(2, 0, dtype=torch.long)).shape == (0, 0)
+
+
+def test_checkpointing_changes_memory_and_nothing_else() -> None:
+    edge_index, num_nodes = ring(30)
+    x = torch.randn(num_nodes, 3, dtype=torch.double)
+    results = []
+    for checkpoint in (False, True):
+        torch.manual_seed(0)
+        model = GUMP(3, 8, 12, checkpoint=checkpoint, dropout=0.1).double()
+        sizes = []
+        with torch.autograd.graph.saved_tensors_hooks(lambda t, s=sizes: s.append(t.nbytes) or t, lambda t: t):
+            out = model(x, edge_index)
+        torch.manual_seed(1)
+        out.square().sum().backward()
+        results.append((out, model.convs[0].lin.weight.grad, sum(sizes)))
+    (out, grad, kept), (out2, grad2, kept2) = results
+    assert torch.equal(out, out2)
+    assert (grad - grad2).abs().max() < 1e-12
+    assert kept2 < kept / 2
+
+
+def test_orthogonal_weights_stay_orthogonal() -> None:
+    edge_index, num_nodes = random_graph(0)
+    torch.manual_seed(0)
+    model = GUMP(3, 8, 3, orthogonal_weights=True)
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+    for _ in range(5):
+        optimizer.zero_grad()
+        model(torch.randn(num_nodes, 3), edge_index).square().mean().backward()
+        optimizer.step()
+    weights = [conv.lin.weight for conv in model.convs]
+    assert all((w @ w.t() - torch.eye(8)).abs().max() < 1e-5 for w in weights)
+
+
+def test_layers_can_be_averaged_with_learned_weights() -> None:
+    edge_index, num_nodes = random_graph(0)
+    x = torch.randn(num_nodes, 3)
+    model = GUMP(3, 8, 3, jk="weighted").eval()
+    first = model(x, edge_index)
+    with torch.no_grad():
+        model.layer_weight.copy_(torch.tensor([-100.0, -100.0, 100.0]))
+    last = model(x, edge_index)
+    model.layer_weight = None
+    assert (first - last).abs().max() > 1e-4
+    assert (last - model(x, edge_index)).abs().max() < 1e-6
+
+
+def test_residual_layers_add_to_their_input() -> None:
+    edge_index, num_nodes = random_graph(0)
+    x = torch.randn(num_nodes, 3)
+    torch.manual_seed(0)
+    model = GUMP(3, 8, 3, residual=True).eval()
+    _, h = model(x, edge_index, return_arcs=True)
+    with torch.no_grad():
+        for conv, norm in zip(model.convs[1:], model.norms[1:], strict=True):
+            conv.lin.weight.zero_()
+            norm.module.bias.zero_()
+    _, first = model(x, edge_index, return_arcs=True)
+    model.num_layers = 1
+    assert (model(x, edge_index, return_arcs=True)[1] - first).abs().max() < 1e-6
+    assert (h - first).abs().max() > 1e-4
+
+
+def test_arc_states_come_in_the_order_of_the_line_graph() -> None:
+    edge_index, num_nodes = random_graph(0)
+    x = torch.randn(num_nodes, 3)
+    out, h = GUMP(3, 8, 2).eval()(x, edge_index, return_arcs=True)
+    target = EulerianLineGraph.from_edge_index(edge_index, num_nodes).arcs[1]
+    assert (out[target[0], 8:] - h[target == target[0]].mean(0)).abs().max() < 1e-6
+
+
+def test_the_paper_is_one_name_away() -> None:
+    model = GUMP(3, 8, 2, **PRESETS["paper"])
+    assert (model.coin.kind, model.coin.num_steps, model.residual) == ("newton_schulz", 10, False)
+    assert all(isinstance(norm, torch.nn.Identity) for norm in model.norms)
+
+
+def test_zero_base_layers_mean_no_base() -> None:
+    assert GUMP(3, 8, 2, num_base_layers=0).base is None
+    assert isinstance(GUMP(3, 8, 2, base=None).encoder, torch.nn.Linear)
+
+
+def test_reset_parameters_draws_new_ones() -> None:
+    model = GUMP(3, 8, 2, jk="weighted")
+    before = {name: value.clone() for name, value in model.named_parameters()}
+    model.reset_parameters()
+    changed = [name for name, value in model.named_parameters() if "weight" in name and "norm" not in name and value.dim() > 1]
+    assert changed
+    assert all(not torch.equal(before[name], dict(model.named_parameters())[name]) for name in changed)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"conv": "gat"}, r"'conv' must be one of 'gcn', 'gin', 'graph' \(got 'gat'\)"),
+        ({"base": "gat"}, r"'base' must be one of 'gcn', 'gin', None \(got 'gat'\)"),
+        ({"norm": "pair"}, "'norm' must be one of"),
+        ({"base_norm": "pair"}, "'base_norm' must be one of"),
+        ({"jk": "cat"}, "'jk' must be one of"),
+        ({"coin": "fair"}, "'coin' must be one of"),
+        ({"num_layers": 0}, r"'num_layers' must be at least 1 \(got 0\)"),
+    ],
+)
+def test_settings_that_do_not_exist_are_refused(arguments: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        GUMP(**{"in_channels": 3, "hidden_channels": 8, "num_layers": 2, **arguments})
+
+
+def test_a_line_graph_of_another_graph_is_refused() -> None:
+    edge_index, num_nodes = random_graph(0)
+    line_graph = EulerianLineGraph.from_edge_index(edge_index, num_nodes + 1)
+    with pytest.raises(ValueError, match="'line_graph' must have as many vertices"):
+        GUMP(3, 8, 2)(torch.randn(num_nodes, 3), edge_index, line_graph=line_graph)
+
+
+def test_repr() -> None:
+    expected = (
+        "GUMP(3, 8, num_layers=2, out_channels=16, conv='gcn', base='gcn', num_base_layers=1, coin=Coin('bounded', beta=0.9))"
+    )
+    assert repr(GUMP(3, 8, 2)) == expected

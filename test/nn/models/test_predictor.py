@@ -1,0 +1,75 @@
+import pytest
+import torch
+from graphs import random_graph, ring
+from torch_geometric.data import Batch, Data
+from torch_geometric.nn import GCN
+
+from gump.nn import GUMP, GraphPredictor, LinkPredictor, NodePredictor
+
+
+def encoder() -> GUMP:
+    torch.manual_seed(0)
+    return GUMP(3, 8, 2)
+
+
+def test_a_graph_is_predicted_from_the_mean_of_its_vertices() -> None:
+    batch = Batch.from_data_list([Data(x=torch.randn(n, 3), edge_index=ring(n)[0]) for n in (4, 7)])
+    model = GraphPredictor(encoder(), 2).eval()
+    x = model.encoder(batch.x, batch.edge_index)
+    expected = model.head(torch.stack([x[:4].mean(0), x[4:].mean(0)]))
+    assert torch.allclose(model(batch.x, batch.edge_index, batch=batch.batch), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(("pool", "reduce"), [("sum", torch.sum), ("max", torch.amax)])
+def test_other_pools(pool: str, reduce: object) -> None:
+    edge_index, num_nodes = ring(5)
+    x = torch.randn(num_nodes, 3)
+    model = GraphPredictor(encoder(), 2, pool=pool).eval()
+    expected = model.head(reduce(model.encoder(x, edge_index), 0, keepdim=True))
+    assert torch.allclose(model(x, edge_index), expected, atol=1e-6)
+
+
+def test_graphs_without_vertices_at_the_end_are_counted() -> None:
+    edge_index, num_nodes = ring(5)
+    batch = torch.zeros(num_nodes, dtype=torch.long)
+    assert GraphPredictor(encoder(), 2)(torch.randn(num_nodes, 3), edge_index, batch=batch, num_graphs=3).shape == (3, 2)
+
+
+def test_a_vertex_is_predicted_from_itself() -> None:
+    edge_index, num_nodes = random_graph(0)
+    x = torch.randn(num_nodes, 3)
+    model = NodePredictor(encoder(), 4).eval()
+    assert torch.equal(model(x, edge_index), model.head(model.encoder(x, edge_index)))
+    assert model(x, edge_index).shape == (num_nodes, 4)
+
+
+def test_a_pair_has_one_answer_in_both_orders() -> None:
+    edge_index, num_nodes = random_graph(0)
+    x = torch.randn(num_nodes, 3)
+    pairs = torch.tensor([[0, 1, 2], [3, 4, 2]])
+    model = LinkPredictor(encoder()).eval()
+    out = model(x, edge_index, edge_label_index=pairs)
+    assert out.shape == (3, 1)
+    assert torch.equal(out, model(x, edge_index, edge_label_index=pairs.flip(0)))
+    assert (out[0] - out[1]).abs() > 1e-6
+
+
+@pytest.mark.parametrize("kind", [GraphPredictor, NodePredictor, LinkPredictor])
+def test_any_encoder_that_tells_its_width_will_do(kind: type[GraphPredictor]) -> None:
+    edge_index, num_nodes = random_graph(0)
+    pairs = {"edge_label_index": edge_index} if kind is LinkPredictor else {}
+    model = kind(GCN(3, 8, 2), 2)
+    model.reset_parameters()
+    model(torch.randn(num_nodes, 3), edge_index, **pairs).sum().backward()
+    assert all(p.grad is not None for p in model.parameters())
+    with pytest.raises(ValueError, match=r"'encoder' must tell the width of its output as 'out_channels' \(got Linear\)"):
+        kind(torch.nn.Linear(3, 8), 2)
+
+
+def test_an_unknown_pool_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"'pool' must be one of 'mean', 'sum', 'max' \(got 'median'\)"):
+        GraphPredictor(encoder(), 2, pool="median")
+
+
+def test_repr() -> None:
+    assert repr(NodePredictor(GUMP(3, 8, 2), 4)).startswith("NodePredictor(GUMP(3, 8, num_layers=2,")
