@@ -67,7 +67,7 @@ class GUMP(torch.nn.Module):
         num_base_layers: Depth of the base GNN. With zero, or without a base, vertex features are mapped to :math:`d` linearly.
         edge_dim: How many attributes every edge has: the columns of ``edge_attr``, and one more if edge weights count as such.
         directed: Whether ``edge_index`` is directed. Arcs then carry a flag that tells whether they were in it, and those that were not
-            are left out of the result. The base GNN sees the directed graph.
+            are left out of the result and of what the base GNN sees.
         coin: The name of the coin, see :class:`gump.nn.Coin`.
         attention_channels: The paper's :math:`d'`.
         beta: How far the bounded coin may leave the Grover coin.
@@ -178,7 +178,7 @@ class GUMP(torch.nn.Module):
 
         Args:
             x: Vertex features.
-            edge_index: The edges.
+            edge_index: The edges, see :meth:`gump.EulerianLineGraph.from_edge_index`. The base GNN sees each once in either direction.
             edge_weight: Weights that the base GCN multiplies with and, if ``edge_dim`` counts them, that arcs carry.
             edge_attr: Attributes that arcs carry.
             batch: The graph of every vertex; handed to the base GNN. The layers need none.
@@ -208,9 +208,12 @@ class GUMP(torch.nn.Module):
         arc_attr = self._arc_attr(x, edge_weight, edge_attr, line_graph)
         if self.base is None:
             return Start(self.base_norm(self.encoder(x)), line_graph, arc_attr)
-        weight = {"edge_weight": edge_weight} if self.base == "gcn" else {}
-        x = self.base_norm(self.encoder(x, edge_index, batch=batch, **weight))
-        return Start(self.act(x), line_graph, arc_attr)
+        weight = None if edge_weight is None or self.base != "gcn" else line_graph.arc_attr(edge_weight)
+        arcs = line_graph.arcs
+        if line_graph.num_listed < line_graph.num_arcs:
+            arcs, weight = arcs[:, line_graph.listed], None if weight is None else weight[line_graph.listed]
+        weights = {} if weight is None else {"edge_weight": weight}
+        return Start(self.act(self.base_norm(self.encoder(x, arcs, batch=batch, **weights))), line_graph, arc_attr)
 
     def propagation_matrix(self, x: Tensor, edge_index: Tensor, **kwargs: Any) -> Tensor:
         r"""Returns the operator :math:`\mathsf{U}[\mathbf{A}_w]` as a sparse matrix over the arcs, for looking at.

@@ -144,6 +144,18 @@ def test_on_a_ring_with_equal_features_every_seed_learns() -> None:
         assert out.argmax(-1).tolist() == [0, 1, 2, 3, 4], seed
 
 
+@pytest.mark.parametrize("base", BASES)
+def test_one_orientation_both_or_duplicates_are_the_same_graph(base: str | None) -> None:
+    edge_index, num_nodes = SYMMETRIC["barbell"]
+    torch.manual_seed(0)
+    x, weight = torch.randn(num_nodes, 3).double(), torch.rand(edge_index.size(1)).double()
+    model = GUMP(3, 8, 4, base=base, edge_dim=1).double().eval()
+    out = model(x, edge_index, edge_weight=weight)
+    for columns in ([edge_index, edge_index.flip(0)], [edge_index.flip(0)], [edge_index, edge_index]):
+        other = model(x, torch.cat(columns, dim=1), edge_weight=weight.repeat(len(columns)))
+        assert (out - other).abs().max() < 1e-10
+
+
 def test_it_is_called_like_the_models_of_pyg() -> None:
     edge_index, num_nodes = random_graph(0)
     x, weight, batch = torch.randn(num_nodes, 3), torch.rand(edge_index.size(1)), torch.zeros(num_nodes, dtype=torch.long)
