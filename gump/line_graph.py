@@ -233,13 +233,13 @@ class EulerianLineGraph:
     @cached_property
     def by_row(self) -> CompressedTransitions:
         """The transitions by the arc that gathers: the rows of the operator."""
-        degree, first_column, first_in_row = torch.stack([self.arc_degree, self._first_column, self._first_in_row])[:, self.reverse]
-        pointer = torch.nn.functional.pad(degree.cumsum(0), (1, 0))
-        shift = torch.stack([first_column, first_in_row]) - pointer[:-1]
-        index, order = shift.repeat_interleave(degree, dim=1, output_size=self.num_transitions) + torch.arange(
-            self.num_transitions, device=self.device
-        )
-        return CompressedTransitions(pointer.int(), index.int(), order.int())
+        degree = self.arc_degree.index_select(0, self.reverse)
+        pointer = torch.nn.functional.pad(degree.cumsum(0), (1, 0)).int()
+        row = torch.arange(self.num_arcs, device=self.device).repeat_interleave(degree, output_size=self.num_transitions)
+        place = torch.arange(self.num_transitions, device=self.device, dtype=torch.int)
+        first_column = self._first_column.int().index_select(0, self.reverse) - pointer[:-1]
+        first_in_row = self._first_in_row.int().index_select(0, self.reverse) - pointer[:-1]
+        return CompressedTransitions(pointer, first_column.index_select(0, row) + place, first_in_row.index_select(0, row) + place)
 
     @cached_property
     def by_column(self) -> CompressedTransitions:

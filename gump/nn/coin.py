@@ -111,34 +111,32 @@ class Coin(torch.nn.Module):
         r"""Computes the attention scores :math:`\mathbf{B}_v` of equation 1."""
         if not line_graph.groups:
             return []
-        vertices, rows, columns = self._terms(x, line_graph, arc_attr)
+        rows, columns = self._terms(x, line_graph, arc_attr)
         sizes = [g.num_blocks * g.degree for g in line_graph.groups]
-        vertex_terms = vertices.split([g.num_blocks for g in line_graph.groups])
         blocks = []
-        for group, vertex, row, column in zip(
-            line_graph.groups, vertex_terms, rows.split(sizes), columns.split(sizes), strict=True
-        ):
-            row = row.view(group.num_blocks, group.degree, -1) + vertex.unsqueeze(1)
-            column = column.view(group.num_blocks, group.degree, -1)
-            blocks.append(pair_score(row, column, self.lin_score.weight[0], self.negative_slope))
+        for group, row, column in zip(line_graph.groups, rows.split(sizes), columns.split(sizes), strict=True):
+            shape = (group.num_blocks, group.degree, row.size(-1))
+            blocks.append(pair_score(row.view(shape), column.view(shape), self.lin_score.weight[0], self.negative_slope))
         return blocks
 
-    def _terms(self, x: Tensor, line_graph: EulerianLineGraph, arc_attr: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-        r"""What is added inside the LeakyReLU: a term for every vertex, for every row and for every column of the blocks.
+    def _terms(self, x: Tensor, line_graph: EulerianLineGraph, arc_attr: Tensor | None) -> tuple[Tensor, Tensor]:
+        r"""The two terms inside the LeakyReLU, for every row and for every column of the blocks.
 
-        At vertex :math:`v` the arguments are :math:`\mathbf{W}_s[\mathbf{x}_u ; \mathbf{x}_v]` for the arc from u plus
+        At vertex :math:`v` they are :math:`\mathbf{W}_s[\mathbf{x}_u ; \mathbf{x}_v]` for the arc from u and
         :math:`\mathbf{W}_t[\mathbf{x}_v ; \mathbf{x}_w]` for the arc to w. Products are taken on the vertices, of which there are
-        fewer than arcs, and gathered.
+        fewer than arcs, and gathered; what the column has of :math:`\mathbf{x}_v` is added to the rows instead, since only sums count.
         """
-        width, reverse = x.size(-1), line_graph.reverse
+        (vertex, neighbor), width = line_graph.arcs, x.size(-1)
         source, target = self.lin_source.weight, self.lin_target.weight
-        vertices = (x @ (source[:, width : 2 * width] + target[:, :width]).t()).index_select(0, line_graph.block_vertices)
-        neighbors = x @ torch.cat([source[:, :width], target[:, width : 2 * width]]).t()
-        rows, columns = neighbors.index_select(0, line_graph.arcs[1]).split(source.size(0), dim=1)
+        at_vertex = source[:, width : 2 * width] + target[:, :width]
+        products = x @ torch.cat([source[:, :width], at_vertex, target[:, width : 2 * width]]).t()
+        from_neighbor, from_vertex, to_neighbor = products.split(source.size(0), dim=1)
+        rows = from_neighbor.index_select(0, neighbor) + from_vertex.index_select(0, vertex)
+        columns = to_neighbor.index_select(0, neighbor)
         if arc_attr is not None:
-            rows = rows + arc_attr[reverse] @ source[:, 2 * width :].t()
+            rows = rows + arc_attr[line_graph.reverse] @ source[:, 2 * width :].t()
             columns = columns + arc_attr @ target[:, 2 * width :].t()
-        return vertices, rows, columns
+        return rows, columns
 
     def project(self, scores: Tensor) -> Tensor:
         """Makes coins of the scores of one degree."""
@@ -156,7 +154,7 @@ class Coin(torch.nn.Module):
     def perturbed(self, scores: Tensor) -> Tensor:
         r"""The matrix that the bounded coin projects, :math:`\mathbf{G} + \beta \mathbf{B} / \sqrt{1 + \lVert \mathbf{B} \rVert_F^2}`."""
         scale = (1 + scores.square().sum((-2, -1), keepdim=True)).rsqrt()
-        return grover(scores.size(-1), scores) + self.beta * scale * scores
+        return torch.addcmul(grover(scores.size(-1), scores), scale, scores, value=self.beta)
 
     def __repr__(self) -> str:
         setting = {"bounded": f", beta={self.beta}", "newton_schulz": f", num_steps={self.num_steps}"}.get(self.kind, "")

@@ -44,7 +44,7 @@ class _PairScore(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
         pair, weight, scores = ctx.saved_tensors
-        grad = grad * (1 - scores * scores)
+        grad = torch.ops.aten.tanh_backward(grad, scores)
         outer = grad.unsqueeze(-1) * weight
         grad_pair = torch.ops.aten.leaky_relu_backward(outer, pair, ctx.negative_slope, True)  # the sign of pair is all it needs
         grad_weight = grad.reshape(-1) @ pair.reshape(-1, pair.size(-1))

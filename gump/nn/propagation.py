@@ -44,7 +44,8 @@ class Propagation:
             _silence_beta_warning()
             values = self.values()
             self._row_values = values.index_select(0, line_graph.by_row.order)
-            self._column_values = values.detach().index_select(0, line_graph.by_column.order)
+            self._matrix = _compressed(line_graph.by_row, self._row_values.detach())
+            self._transpose = _compressed(line_graph.by_column, values.detach().index_select(0, line_graph.by_column.order))
 
     def __call__(self, h: Tensor) -> Tensor:
         """Propagates one step."""
@@ -53,7 +54,7 @@ class Propagation:
         with torch.autocast(h.device.type, enabled=False):  # rounding to half precision would undo what the projection did
             h = h.to(self.blocks[0].dtype)
             if self.sparse:
-                return _SparseProduct.apply(self._row_values, h, self._column_values, self.line_graph)
+                return _SparseProduct.apply(self._row_values, h, self._matrix, self._transpose)
             return self.shift(self.coin(h))
 
     def coin(self, h: Tensor) -> Tensor:
@@ -96,21 +97,21 @@ class _SparseProduct(torch.autograd.Function):
     """The operator as one compressed sparse matrix; its transpose is held as well, for the backward."""
 
     @staticmethod
-    def forward(ctx: Any, row_values: Tensor, h: Tensor, column_values: Tensor, line_graph: EulerianLineGraph) -> Tensor:
-        ctx.line_graph = line_graph
-        ctx.save_for_backward(row_values, h, column_values)
-        return _product(_compressed(line_graph.by_row, row_values), h)
+    def forward(ctx: Any, row_values: Tensor, h: Tensor, matrix: Tensor, transpose: Tensor) -> Tensor:
+        """``row_values`` are the matrix's own, as the tensor that takes their gradient."""
+        ctx.matrix, ctx.transpose = matrix, transpose
+        ctx.save_for_backward(h)
+        return _product(matrix, h)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None, None]:
-        row_values, h, column_values = ctx.saved_tensors
+        (h,) = ctx.saved_tensors
         grad_values = grad_h = None
         if ctx.needs_input_grad[0]:
-            pattern = _compressed(ctx.line_graph.by_row, row_values)
-            grad_values = torch.sparse.sampled_addmm(pattern, grad.contiguous(), h.t(), beta=0.0).values()
+            grad_values = torch.sparse.sampled_addmm(ctx.matrix, grad.contiguous(), h.t(), beta=0.0).values()
         if ctx.needs_input_grad[1]:
-            grad_h = _product(_compressed(ctx.line_graph.by_column, column_values), grad)
+            grad_h = _product(ctx.transpose, grad)
         return grad_values, grad_h, None, None
 
 
