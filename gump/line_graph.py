@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import scatter
+
+_T = TypeVar("_T")
+
+
+def _kept(function: Callable[[Any], _T]) -> cached_property[_T]:
+    """A property that is computed once, and outside inference mode, since what is made there could not be used in training later."""
+    return cached_property(torch.inference_mode(False)(function))
 
 
 class BlockGroup(NamedTuple):
@@ -58,6 +66,7 @@ class EulerianLineGraph:
         block_sizes: For every degree that occurs, ascending, how many vertices have it.
         edge_arc: For every column of the input's ``edge_index`` the arc that it became.
         listed: Whether the arc itself, not only its reverse, was in the input.
+        directed: Whether the orientation of the input's edges means something.
         reduce: How the attributes of duplicate columns are merged, in the words of :func:`torch_geometric.utils.scatter`.
 
     Shapes:
@@ -76,6 +85,7 @@ class EulerianLineGraph:
     block_sizes: dict[int, int]
     edge_arc: Tensor
     listed: Tensor
+    directed: bool = False
     reduce: str = "mean"
 
     @classmethod
@@ -104,7 +114,7 @@ class EulerianLineGraph:
         reverse[mate] = edge_arc
         listed = torch.full_like(keys, not directed, dtype=torch.bool)
         listed[edge_arc] = True
-        return cls._sorted_by_degree(arcs, reverse, num_nodes, edge_arc, listed, reduce)
+        return cls._sorted_by_degree(arcs, reverse, num_nodes, edge_arc, listed, directed, reduce)
 
     @classmethod
     def from_data(cls, data: Data, reduce: str = "mean") -> EulerianLineGraph:
@@ -116,17 +126,24 @@ class EulerianLineGraph:
         if "arc_index" not in data:
             raise ValueError("'data' must carry a line graph (got none); apply gump.transforms.AddLineGraph to it first")
         arcs, reverse, edge_arc = data.arc_index, data.arc_reverse, data.edge_arc
+        directed = "arc_listed" in data
         if data.batch is not None:
             graph = data.batch[arcs[0]]
             num_arcs = graph.bincount(minlength=int(data.batch[-1:].sum()) + 1)
             first_arc = num_arcs.cumsum(0) - num_arcs
             reverse = reverse + first_arc[graph]
             edge_arc = edge_arc + first_arc[data.batch[data.edge_index[0]]]
-        return cls._sorted_by_degree(arcs, reverse, int(data.num_nodes or 0), edge_arc, data.arc_listed, reduce)
+        if edge_arc.numel() != data.edge_index.size(1) or not torch.equal(arcs[:, edge_arc], data.edge_index):
+            raise ValueError(
+                "'data' must carry the line graph of its own edges (got one of other edges); apply gump.transforms.AddLineGraph after "
+                "every transform that changes edges or vertices"
+            )
+        listed = data.arc_listed if directed else torch.ones_like(reverse, dtype=torch.bool)
+        return cls._sorted_by_degree(arcs, reverse, int(data.num_nodes or 0), edge_arc, listed, directed, reduce)
 
     @classmethod
     def _sorted_by_degree(
-        cls, arcs: Tensor, reverse: Tensor, num_nodes: int, edge_arc: Tensor, listed: Tensor, reduce: str
+        cls, arcs: Tensor, reverse: Tensor, num_nodes: int, edge_arc: Tensor, listed: Tensor, directed: bool, reduce: str
     ) -> EulerianLineGraph:
         """Moves vertices of one degree next to each other. The arcs of one source must be consecutive already."""
         degree = arcs[0].bincount(minlength=num_nodes)
@@ -141,6 +158,7 @@ class EulerianLineGraph:
             block_sizes={d: count for d, count in sizes if d > 0 and count > 0},
             edge_arc=rank[edge_arc],
             listed=listed[order],
+            directed=directed,
             reduce=reduce,
         )
 
@@ -149,7 +167,7 @@ class EulerianLineGraph:
         """The number of nodes of the line graph: two per edge, one per self-loop."""
         return self.arcs.size(1)
 
-    @cached_property
+    @_kept
     def num_listed(self) -> int:
         """The number of arcs that were in the input: all of them, unless the graph is directed."""
         return int(self.listed.sum())
@@ -174,7 +192,7 @@ class EulerianLineGraph:
         """Where the structure lies."""
         return self.arcs.device
 
-    @cached_property
+    @_kept
     def groups(self) -> tuple[BlockGroup, ...]:
         """The blocks by degree, ascending, in the order in which their arcs are stored."""
         groups, arc, transition = [], 0, 0
@@ -183,35 +201,35 @@ class EulerianLineGraph:
             arc, transition = arc + count * degree, transition + count * degree**2
         return tuple(groups)
 
-    @cached_property
+    @_kept
     def block_vertices(self) -> Tensor:
         """The vertex of every block, in the order of :attr:`groups`."""
         return torch.cat([self.arcs[0, g.first_arc : g.arcs.stop : g.degree] for g in self.groups] or [self.arcs[0]])
 
-    @cached_property
+    @_kept
     def block_degree(self) -> Tensor:
         """The degree of every block's vertex, in the order of :attr:`groups`."""
         degree = torch.tensor(list(self.block_sizes), device=self.device, dtype=torch.long)
         count = torch.tensor(list(self.block_sizes.values()), device=self.device, dtype=torch.long)
         return degree.repeat_interleave(count, output_size=self.num_blocks)
 
-    @cached_property
+    @_kept
     def arc_block(self) -> Tensor:
         """The block of every arc's source: the one in which the arc is a column and its reverse a row."""
         block = torch.arange(self.num_blocks, device=self.device)
         return block.repeat_interleave(self.block_degree, output_size=self.num_arcs)
 
-    @cached_property
+    @_kept
     def arc_degree(self) -> Tensor:
         """The degree of every arc's source."""
         return self.block_degree[self.arc_block]
 
-    @cached_property
+    @_kept
     def _first_column(self) -> Tensor:
         """The first outgoing arc of every arc's source: the first column of its block."""
         return (self.block_degree.cumsum(0) - self.block_degree)[self.arc_block]
 
-    @cached_property
+    @_kept
     def _first_in_row(self) -> Tensor:
         """Where the block row of every arc's reverse begins among the flattened blocks."""
         return self.arc_degree.cumsum(0) - self.arc_degree
@@ -230,7 +248,7 @@ class EulerianLineGraph:
         column = torch.arange(self.num_transitions, device=self.device) + (self._first_column - self._first_in_row)[row]
         return torch.stack([self.reverse[row], column])
 
-    @cached_property
+    @_kept
     def by_row(self) -> CompressedTransitions:
         """The transitions by the arc that gathers: the rows of the operator."""
         degree = self.arc_degree.index_select(0, self.reverse)
@@ -241,7 +259,7 @@ class EulerianLineGraph:
         first_in_row = self._first_in_row.int().index_select(0, self.reverse) - pointer[:-1]
         return CompressedTransitions(pointer, first_column.index_select(0, row) + place, first_in_row.index_select(0, row) + place)
 
-    @cached_property
+    @_kept
     def by_column(self) -> CompressedTransitions:
         """The transitions by the arc that is gathered from: the rows of the transposed operator."""
         index, order = [self.reverse[:0].int()], [self.reverse[:0].int()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,12 +42,17 @@ def coin_report(model: Any, x: Tensor, edge_index: Tensor, **kwargs: Any) -> Coi
     """Measures the coins that a model computes for a graph.
 
     Args:
-        model: A :class:`gump.nn.GUMP` whose coin has scores.
+        model: A :class:`gump.nn.GUMP` whose coin has scores. It is measured in the mode in which it is, and stays as it is.
         x: Vertex features.
         edge_index: The edges.
         kwargs: Whatever else the model's forward takes.
     """
+    if model.coin.kind in ("grover", "ones"):
+        raise ValueError(f"'model' must have a coin with scores (got '{model.coin.kind}')")
+    model = copy.deepcopy(model)  # in training mode, measuring would move the averages of a batch norm
     start = model.start(x, edge_index, **kwargs)
+    if start.line_graph.num_arcs == 0:
+        raise ValueError("'edge_index' must have an edge (got none): without one there are no coins")
     scores = model.coin.scores(*start)
     rank, error, grover, polar = [], [], [], []
     for block in scores:

@@ -85,7 +85,7 @@ class _PolarFactor(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, blocks: Tensor, bounds: tuple[float, float] | None) -> Tensor:
         if blocks.size(-1) == 1:
-            factor = torch.where(blocks < 0, -1.0, torch.ones_like(blocks))
+            factor = torch.where(blocks < 0, -1.0, torch.ones_like(blocks)) + 0 * blocks  # the last lets NaN through
         elif blocks.size(-1) == 2:
             factor = _polar_of_two(blocks if bounds else _normalized(blocks)[0])
         elif bounds is not None:
@@ -104,7 +104,7 @@ class _PolarFactor(torch.autograd.Function):
             if ctx.bounds is not None:
                 return _grad(blocks, factor, grad, ctx.bounds), None
             unit, norm = _normalized(blocks)
-            return torch.where(norm > 0, _grad(unit, factor, grad, None) / norm, 0), None
+            return torch.where(norm == 0, 0, _grad(unit, factor, grad, None) / norm), None
 
 
 class _NewtonSchulz(torch.autograd.Function):
@@ -171,7 +171,7 @@ def _polar_of_two(blocks: Tensor) -> Tensor:
     determinant = (blocks[..., :1, :] * cofactor[..., :1, :]).sum(-1, keepdim=True)
     total = blocks + cofactor.mul_(torch.ones_like(determinant).copysign(determinant))
     norm = total[..., :1, :].norm(dim=-1, keepdim=True)
-    return torch.where(norm > 0, total / norm, torch.eye(2, dtype=blocks.dtype, device=blocks.device))
+    return torch.where(norm == 0, torch.eye(2, dtype=blocks.dtype, device=blocks.device), total / norm)
 
 
 def _grad_of_two(blocks: Tensor, factor: Tensor, grad: Tensor) -> Tensor:

@@ -50,7 +50,17 @@ class ArcLinear(torch.nn.Linear):
     def product(self, h: ArcFeatures) -> Tensor:
         """Applies the weights without the bias."""
         width = h.x.size(-1)
+        check_width(h.x, h.attr, self.in_features)
         vertices = h.x @ torch.cat(self.weight[:, : 2 * width].split(width, dim=1)).t()
         first, second = vertices.split(self.out_features, dim=1)
         out = first.index_select(0, h.source) + second.index_select(0, h.target)
         return out if h.attr is None else out + h.attr @ self.weight[:, 2 * width :].t()
+
+
+def check_width(x: Tensor, arc_attr: Tensor | None, in_channels: int) -> None:
+    """Refuses vertex features and arc attributes that do not make up arc features of the given width."""
+    attributes = 0 if arc_attr is None else arc_attr.size(-1)
+    if 2 * x.size(-1) + attributes != in_channels:
+        raise ValueError(
+            f"'in_channels' must be twice the width of 'x' plus that of the arc attributes, {2 * x.size(-1)} + {attributes} (got {in_channels})"
+        )

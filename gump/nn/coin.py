@@ -9,6 +9,7 @@ from torch import Tensor
 
 from gump.linalg import polar_factor
 from gump.line_graph import EulerianLineGraph
+from gump.nn.arc_linear import check_width
 from gump.nn.pair_score import pair_score
 
 LARGE = 2**30
@@ -45,8 +46,9 @@ class Coin(torch.nn.Module):
 
     **What it gives up.** Only orthogonal matrices within a rotation of :math:`\arcsin \beta` of the Grover coin are reached (64 degrees at
     0.9); a vertex with one neighbor always reflects with :math:`+1`; and equivariance holds when rows and columns are permuted
-    together, as a relabelling of the graph does, not separately as in the paper's Proposition 2. The other projections are
-    equivariant only on blocks of full rank, which two neighbors with equal features already rule out.
+    together, as a relabeling of the graph does, not separately as in the paper's Proposition 2. On blocks without full rank, which two
+    neighbors with equal features already cause, the exact projection is orthogonal but not equivariant, and Newton-Schulz is
+    equivariant but not orthogonal.
 
     Args:
         in_channels: Width of the arc features.
@@ -102,6 +104,10 @@ class Coin(torch.nn.Module):
         if need > LARGE and need > (available := _available_memory(x.device)):
             vertex, degree = int(line_graph.block_vertices[-1]), line_graph.max_degree
             own = degree**2 * per_transition * x.element_size()
+            if own < available / 2:
+                raise ValueError(
+                    f"the coins of this batch would need {need / 1e9:.1f} GB ({available / 1e9:.1f} GB are available); make it smaller"
+                )
             raise ValueError(
                 f"vertex {vertex} has degree {degree:,}: its dense coin would need {own / 1e9:.1f} GB, all coins {need / 1e9:.1f} GB "
                 f"({available / 1e9:.1f} GB are available); remove such edges or sample neighbors"
@@ -111,6 +117,7 @@ class Coin(torch.nn.Module):
         r"""Computes the attention scores :math:`\mathbf{B}_v` of equation 1."""
         if not line_graph.groups:
             return []
+        check_width(x, arc_attr, self.lin_source.in_features)
         rows, columns = self._terms(x, line_graph, arc_attr)
         sizes = [g.num_blocks * g.degree for g in line_graph.groups]
         blocks = []
@@ -173,7 +180,8 @@ def _ones(degree: int, like: Tensor) -> Tensor:
 def _available_memory(device: torch.device) -> float:
     """The bytes that can still be had on a device, as far as the system tells."""
     if device.type == "cuda":
-        return float(torch.cuda.mem_get_info(device)[0])
+        cached = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+        return float(torch.cuda.mem_get_info(device)[0] + cached)
     try:
         lines = Path("/proc/meminfo").read_text().splitlines()
         return next(1024 * float(line.split()[1]) for line in lines if line.startswith("MemAvailable"))

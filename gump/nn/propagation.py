@@ -51,11 +51,15 @@ class Propagation:
         """Propagates one step."""
         if not self.blocks:
             return h
+        dtype = self.blocks[0].dtype if torch.is_autocast_enabled(h.device.type) else h.dtype
         with torch.autocast(h.device.type, enabled=False):  # rounding to half precision would undo what the projection did
             h = h.to(self.blocks[0].dtype)
-            if self.sparse:
-                return _SparseProduct.apply(self._row_values, h, self._matrix, self._transpose)
-            return self.shift(self.coin(h))
+            h = (
+                _SparseProduct.apply(self._row_values, h, self._matrix, self._transpose)
+                if self.sparse
+                else self.shift(self.coin(h))
+            )
+        return h.to(dtype)
 
     def coin(self, h: Tensor) -> Tensor:
         """Mixes the outgoing arcs of every vertex."""

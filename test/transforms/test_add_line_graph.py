@@ -78,7 +78,7 @@ def test_the_input_is_left_alone():
     before = data.clone().to_dict()
     transformed = AddLineGraph()(data).to_dict()
     assert set(data.to_dict()) == {"x", "edge_index", "edge_attr"}
-    assert set(transformed) == {"x", "edge_index", "edge_attr", "arc_index", "arc_reverse", "edge_arc", "arc_listed"}
+    assert set(transformed) == {"x", "edge_index", "edge_attr", "arc_index", "arc_reverse", "edge_arc"}
     for key, value in before.items():
         assert torch.equal(data[key], value)
         assert torch.equal(transformed[key], value)
@@ -99,3 +99,10 @@ def test_a_graph_without_the_transform_is_refused():
 def test_repr_names_the_setting():
     assert repr(AddLineGraph()) == "AddLineGraph(directed=False)"
     assert repr(AddLineGraph(directed=True)) == "AddLineGraph(directed=True)"
+
+
+def test_a_line_graph_of_other_edges_is_refused() -> None:
+    data = AddLineGraph()(Data(edge_index=torch.tensor([[0, 1, 2], [1, 2, 3]]), num_nodes=4))
+    data.edge_index = data.edge_index[:, :2]
+    with pytest.raises(ValueError, match="'data' must carry the line graph of its own edges"):
+        EulerianLineGraph.from_data(data)

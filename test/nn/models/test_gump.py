@@ -1,4 +1,5 @@
 import itertools
+from collections.abc import Callable
 
 import pytest
 import scipy.linalg
@@ -23,7 +24,7 @@ def permuted(x: torch.Tensor, edge_index: torch.Tensor, seed: int = 0) -> tuple[
 
 
 def arc_permutation(before: EulerianLineGraph, after: EulerianLineGraph, label: torch.Tensor) -> torch.Tensor:
-    """For every arc of the relabelled graph, which arc of the original it was."""
+    """For every arc of the relabeled graph, which arc of the original it was."""
     number = {tuple(arc): i for i, arc in enumerate(label[before.arcs].t().tolist())}
     return torch.tensor([number[tuple(arc)] for arc in after.arcs.t().tolist()])
 
@@ -34,7 +35,7 @@ GRAPHS = SYMMETRIC | {f"random {seed}": random_graph(seed) for seed in range(3)}
 @pytest.mark.parametrize("name", GRAPHS)
 @pytest.mark.parametrize("equal_features", [True, False])
 @pytest.mark.parametrize("coin", EQUIVARIANT)
-def test_relabelling_permutes_operator_and_output_and_nothing_else(name: str, equal_features: bool, coin: str) -> None:
+def test_relabeling_permutes_operator_and_output_and_nothing_else(name: str, equal_features: bool, coin: str) -> None:
     edge_index, num_nodes = GRAPHS[name]
     torch.manual_seed(0)
     x = torch.ones(num_nodes, 3).double() if equal_features else torch.randn(num_nodes, 3).double()
@@ -100,6 +101,15 @@ def test_a_hundred_layers_stay_finite(conv: str, coin: str) -> None:
     assert all(p.grad is None or p.grad.isfinite().all() for p in model.parameters())
 
 
+def test_without_norm_first_and_last_of_a_hundred_layers_get_gradients_of_one_order() -> None:
+    edge_index, num_nodes = SYMMETRIC["grid"]
+    torch.manual_seed(0)
+    model = GUMP(3, 32, 100, norm=None)
+    model(torch.randn(num_nodes, 3), edge_index).square().mean().backward()
+    first, last = (model.convs[k].lin.weight.grad.norm() for k in (1, -1))
+    assert 1e-2 < first / last < 1e2
+
+
 @pytest.mark.parametrize("conv", CONVS)
 def test_after_fifty_steps_the_operator_is_still_unitary_and_has_moved(conv: str) -> None:
     edge_index, num_nodes = random_graph(0)
@@ -141,6 +151,7 @@ def test_on_a_ring_with_equal_features_every_seed_learns() -> None:
             out = model(batch.x, batch.edge_index, line_graph=line_graph)[::28]
             torch.nn.functional.cross_entropy(out, torch.arange(5)).backward()
             optimizer.step()
+        out = model.eval()(batch.x, batch.edge_index, line_graph=line_graph)[::28]
         assert out.argmax(-1).tolist() == [0, 1, 2, 3, 4], seed
 
 
@@ -240,8 +251,18 @@ def test_orthogonal_weights_stay_orthogonal() -> None:
         optimizer.zero_grad()
         model(torch.randn(num_nodes, 3), edge_index).square().mean().backward()
         optimizer.step()
-    weights = [conv.lin.weight for conv in model.convs]
-    assert all((w @ w.t() - torch.eye(8)).abs().max() < 1e-5 for w in weights)
+    trained = [conv.lin.weight.detach() for conv in model.convs]
+    model.reset_parameters()
+    drawn = [conv.lin.weight.detach() for conv in model.convs]
+    assert all((w @ w.t() - torch.eye(8)).abs().max() < 1e-5 for w in trained + drawn)
+    assert all((old - new).abs().max() > 1e-2 for old, new in zip(trained, drawn, strict=True))
+
+
+@pytest.mark.parametrize("conv", CONVS)
+def test_the_nonlinearity_is_the_one_that_was_named(conv: str) -> None:
+    names = {type(module).__name__ for module in GUMP(3, 8, 2, conv=conv, act="tanh").modules()}
+    assert "Tanh" in names
+    assert "ReLU" not in names
 
 
 def test_layers_can_be_averaged_with_learned_weights() -> None:
@@ -287,6 +308,71 @@ def test_the_paper_is_one_name_away() -> None:
     assert all(isinstance(norm, torch.nn.Identity) for norm in model.norms)
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "read"),
+    [
+        ("beta", 0.5, lambda m: m.coin.beta),
+        ("num_steps", 3, lambda m: m.coin.num_steps),
+        ("attention_channels", 5, lambda m: m.coin.lin_score.in_features),
+        ("dropout", 0.3, lambda m: m.dropout.p),
+        ("dropout", 0.3, lambda m: m.encoder.dropout.p),
+        ("num_base_layers", 3, lambda m: m.encoder.num_layers),
+        ("base_norm", "layer", lambda m: "layer" if "LayerNorm" in str(type(m.encoder.norms[0])) else "batch"),
+        ("norm", "layer", lambda m: "layer" if "LayerNorm" in str(type(m.norms[0])) else "batch"),
+    ],
+)
+def test_arguments_arrive(name: str, value: object, read: Callable[[GUMP], object]) -> None:
+    settings = {"num_base_layers": 2, name: value}
+    assert read(GUMP(3, 8, 2, **settings)) == value
+    assert read(GUMP(3, 8, 2, num_base_layers=2)) != value
+
+
+def test_dropout_drops_in_training_only() -> None:
+    edge_index, num_nodes = random_graph(0)
+    x = torch.randn(num_nodes, 3)
+    model = GUMP(3, 8, 2, base=None, norm=None, dropout=0.5)
+    assert not torch.equal(model(x, edge_index), model(x, edge_index))
+    model.eval()
+    assert torch.equal(model(x, edge_index), model(x, edge_index))
+
+
+def test_a_directed_model_is_the_formula_with_a_flag() -> None:
+    edge_index = torch.tensor([[0, 1, 2, 2], [1, 2, 3, 0]])
+    torch.manual_seed(0)
+    x = torch.randn(4, 3).double()
+    model = GUMP(3, 8, 1, base="gcn", norm=None, base_norm=None, directed=True).double()
+    line_graph = EulerianLineGraph.from_edge_index(edge_index, 4, directed=True)
+    x0 = torch.relu(model.encoder(x, edge_index))
+    source, target = line_graph.arcs
+    h = torch.cat([x0[source], x0[target], line_graph.listed.double().unsqueeze(1)], dim=1)
+    operator = model.propagation_matrix(x, edge_index).to_dense()
+    h = torch.relu(operator @ h @ model.convs[0].lin.weight.t() + model.convs[0].lin.bias)
+    real = line_graph.listed
+    states = torch.stack([h[real & (target == v)].mean(0) for v in range(4)])
+    assert (model(x, edge_index) - torch.cat([x0, states], dim=1)).abs().max() < 1e-12
+
+
+def test_validating_in_inference_mode_first_does_not_spoil_training() -> None:
+    edge_index, num_nodes = random_graph(0)
+    line_graph = EulerianLineGraph.from_edge_index(edge_index, num_nodes)
+    model = GUMP(3, 8, 2)
+    with torch.inference_mode():
+        model(torch.randn(num_nodes, 3), edge_index, line_graph=line_graph)
+    model(torch.randn(num_nodes, 3), edge_index, line_graph=line_graph).sum().backward()
+    assert model.coin.lin_score.weight.grad is not None
+
+
+def test_a_model_in_half_precision_runs() -> None:
+    edge_index, num_nodes = random_graph(0)
+    model = GUMP(3, 8, 2).bfloat16()
+    assert model(torch.randn(num_nodes, 3).bfloat16(), edge_index).dtype == torch.bfloat16
+
+
+def test_an_edgeless_graph_may_have_attributes() -> None:
+    empty = torch.empty(2, 0, dtype=torch.long)
+    assert GUMP(3, 8, 2, edge_dim=3)(torch.randn(1, 3), empty, edge_attr=torch.empty(0, 3)).shape == (1, 16)
+
+
 def test_zero_base_layers_mean_no_base() -> None:
     assert GUMP(3, 8, 2, num_base_layers=0).base is None
     assert isinstance(GUMP(3, 8, 2, base=None).encoder, torch.nn.Linear)
@@ -311,6 +397,8 @@ def test_reset_parameters_draws_new_ones() -> None:
         ({"jk": "cat"}, "'jk' must be one of"),
         ({"coin": "fair"}, "'coin' must be one of"),
         ({"num_layers": 0}, r"'num_layers' must be at least 1 \(got 0\)"),
+        ({"num_base_layers": -1}, r"'num_base_layers' must be at least 0 \(got -1\)"),
+        ({"edge_dim": -1}, "'edge_dim' must be at least 0"),
     ],
 )
 def test_settings_that_do_not_exist_are_refused(arguments: dict[str, object], message: str) -> None:
@@ -323,6 +411,11 @@ def test_a_line_graph_of_another_graph_is_refused() -> None:
     line_graph = EulerianLineGraph.from_edge_index(edge_index, num_nodes + 1)
     with pytest.raises(ValueError, match="'line_graph' must have as many vertices"):
         GUMP(3, 8, 2)(torch.randn(num_nodes, 3), edge_index, line_graph=line_graph)
+    line_graph = EulerianLineGraph.from_edge_index(edge_index, num_nodes)
+    with pytest.raises(ValueError, match=r"'line_graph' must be that of 'edge_index' with its 13 columns \(got one of 14\)"):
+        GUMP(3, 8, 2)(torch.randn(num_nodes, 3), edge_index[:, 1:], line_graph=line_graph)
+    with pytest.raises(ValueError, match="'line_graph' must be built with directed=True"):
+        GUMP(3, 8, 2, directed=True)(torch.randn(num_nodes, 3), edge_index, line_graph=line_graph)
 
 
 def test_repr() -> None:
