@@ -2,7 +2,7 @@
 
 Source and target are opposite vertices of a ring of n vertices, n/2 hops apart; both models have n/2 + 1 layers of width 32, the
 same head, optimizer and budget of steps, and see the five graphs of the task at once. The GCN has batch norm, as in the paper that
-posed the task, and learned less without when this was written; GCN-GUMP has its defaults. Chance is 20 %.
+posed the task, and learned less without when this was written; GCN-GUMP has its defaults, but no base GNN. Chance is 20 %.
 """
 
 import argparse
