@@ -82,6 +82,8 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     if min(options.seeds, options.steps) < 1:
         parser.error("--seeds and --steps must be at least 1")
+    if any(size < 4 or size % 2 for size in options.sizes):
+        parser.error("--sizes must be even and at least 4")
 
     torch.set_num_threads(1)  # the graphs are tiny: threads would only wait for each other
     console = Console()

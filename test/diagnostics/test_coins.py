@@ -50,14 +50,31 @@ def test_every_block_of_real_data_is_unitary_in_float32(name: str, data_root: Pa
     assert report.max_error < 1e-5
     assert report.non_unitary == 0
     assert report.full_rank < 0.95, "the scores themselves are singular on a share of the blocks"
-    assert report.from_grover > 0.005, "the coin answers to the features"
+    assert report.from_grover > 0.015, "the coin answers to the features"
 
 
-@pytest.mark.parametrize("name", ["MUTAG", "PROTEINS", "NCI1"])
-def test_with_the_papers_setting_a_share_of_real_blocks_is_not(name: str, data_root: Path) -> None:
+@pytest.mark.parametrize(("name", "least", "most"), [("MUTAG", 0.15, 0.4), ("PROTEINS", 0.5, 0.95), ("NCI1", 0.2, 0.5)])
+def test_with_the_papers_setting_a_share_of_real_blocks_is_not(name: str, least: float, most: float, data_root: Path) -> None:
     batch = Batch.from_data_list(load_tu(name, data_root))
     torch.manual_seed(0)
     settings = {"conv": "gin", "base": "gin", "num_base_layers": BASE_LAYERS[name], **PRESETS["paper"]}
     report = coin_report(GUMP(batch.num_features, 64, 2, **settings), batch.x, batch.edge_index)
-    assert 0.15 < report.non_unitary < 0.97
+    assert least < report.non_unitary < most
     assert report.max_error > 0.5
+
+
+def test_measuring_leaves_the_model_as_it_was() -> None:
+    edge_index, num_nodes = random_graph(0)
+    model = GUMP(3, 8, 2).train()
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    coin_report(model, torch.randn(num_nodes, 3), edge_index)
+    assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
+    assert model.training
+
+
+def test_coins_without_scores_and_graphs_without_coins_are_refused() -> None:
+    edge_index, num_nodes = random_graph(0)
+    with pytest.raises(ValueError, match=r"'model' must have a coin with scores \(got 'grover'\)"):
+        coin_report(GUMP(3, 8, 2, coin="grover"), torch.randn(num_nodes, 3), edge_index)
+    with pytest.raises(ValueError, match="'edge_index' must have an edge"):
+        coin_report(GUMP(3, 8, 2), torch.randn(2, 3), torch.empty(2, 0, dtype=torch.long))

@@ -21,8 +21,8 @@ def test_prints_a_table_and_writes_a_picture(tmp_path: Path) -> None:
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
-@pytest.mark.parametrize("option", ["--seeds", "--steps"])
-def test_refuses_an_empty_run(option: str) -> None:
-    done = run(option, "0")
+@pytest.mark.parametrize(("option", "value", "message"), [("--seeds", "0", "at least 1"), ("--sizes", "5", "must be even")])
+def test_refuses_what_cannot_be_run(option: str, value: str, message: str) -> None:
+    done = run(option, value)
     assert done.returncode == 2
-    assert "must be at least 1" in done.stderr
+    assert message in done.stderr
