@@ -53,7 +53,7 @@ format: $(READY) ## Sort imports, fix what can be fixed, format
 	$(BIN)/ruff format .
 
 benchmark: $(READY) ## Time the core
-	$(BIN)/python benchmarks/core.py
+	OMP_PROC_BIND=true $(BIN)/python benchmarks/core.py
 
 clean: ## Remove the environment and everything that was built
 	rm -rf $(VENV) build dist out *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
