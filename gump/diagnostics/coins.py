@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gump.linalg import polar_factor, unitarity_error
+from gump.linalg import grover, polar_factor, unitarity_error
 
 
 @dataclass(frozen=True)
@@ -54,17 +54,16 @@ def coin_report(model: Any, x: Tensor, edge_index: Tensor, **kwargs: Any) -> Coi
     if start.line_graph.num_arcs == 0:
         raise ValueError("'edge_index' must have an edge (got none): without one there are no coins")
     scores = model.coin.scores(*start)
-    rank, error, grover, polar = [], [], [], []
+    rank, error, from_grover, from_polar = [], [], [], []
     for block in scores:
         coin, degree = model.coin.project(block), block.size(-1)
         full = torch.linalg.svdvals(block.double())[:, -1] > 1e-7
         rank.append(full)
         error.append(unitarity_error(coin))
         if degree > 1:
-            reference = 2 / degree - torch.eye(degree, dtype=coin.dtype, device=coin.device)
-            grover.append(torch.linalg.matrix_norm(coin - reference) / degree**0.5)
+            from_grover.append(torch.linalg.matrix_norm(coin - grover(degree, coin)) / degree**0.5)
             if bool(full.any()):
-                polar.append(torch.linalg.matrix_norm(coin[full] - polar_factor(block[full].to(coin.dtype))) / degree**0.5)
+                from_polar.append(torch.linalg.matrix_norm(coin[full] - polar_factor(block[full].to(coin.dtype))) / degree**0.5)
     errors = torch.cat(error)
     return CoinReport(
         num_blocks=start.line_graph.num_blocks,
@@ -72,6 +71,6 @@ def coin_report(model: Any, x: Tensor, edge_index: Tensor, **kwargs: Any) -> Coi
         full_rank=float(torch.cat(rank).double().mean()),
         max_error=float(errors.max()),
         non_unitary=float((errors > 1e-3).double().mean()),
-        from_grover=float(torch.cat(grover).median()) if grover else float("nan"),
-        from_polar=float(torch.cat(polar).median()) if polar else float("nan"),
+        from_grover=float(torch.cat(from_grover).median()) if from_grover else float("nan"),
+        from_polar=float(torch.cat(from_polar).median()) if from_polar else float("nan"),
     )

@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from gump.linalg import polar_factor
+from gump.linalg import grover, polar_factor
 from gump.line_graph import EulerianLineGraph
 from gump.nn.arc_linear import check_width
 from gump.nn.pair_score import pair_score
@@ -166,11 +166,6 @@ class Coin(torch.nn.Module):
     def __repr__(self) -> str:
         setting = {"bounded": f", beta={self.beta}", "newton_schulz": f", num_steps={self.num_steps}"}.get(self.kind, "")
         return f"{type(self).__name__}('{self.kind}'{setting})"
-
-
-def grover(degree: int, like: Tensor) -> Tensor:
-    r"""The Grover coin :math:`\tfrac{2}{d} \mathbf{1}\mathbf{1}^{\top} - \mathbf{I}`, of the precision and on the device of another tensor."""
-    return 2 / degree - torch.eye(degree, dtype=like.dtype, device=like.device)
 
 
 def _ones(degree: int, like: Tensor) -> Tensor:

@@ -56,11 +56,11 @@ class GUMP(torch.nn.Module):
     A batch of graphs is one disconnected graph.
 
     What unitarity does not give: it keeps the energy of a signal, not its place. How far a signal gets depends on the coins; and a wave
-    passes, so ``num_layers`` should be near the distance to bridge, or ``jk="weighted"`` keep what passed. Nor does it tame what lies between
-    the moves: batch norm without residual, the default because it learned best at 10 to 20 layers, lets gradients grow about a hundredfold
-    every fifty layers and more beyond. At such depths take ``conv="gcn", norm=None``, where the first and the last layer get gradients of
-    one order, or ``residual=True``, which in turn learns slowly what is exactly ``num_layers`` away. The GIN flavor needs a norm,
-    since :math:`(1 + \epsilon)\mathbf{I} + \mathbf{U}` doubles a signal. The model can be differentiated once.
+    passes, so ``num_layers`` should be near the distance to bridge, or ``jk="weighted"`` keep what passed. Nor does it tame what lies
+    between the moves: batch norm without residual, the default because it learned best at 10 to 20 layers, lets gradients grow with
+    depth, to where a hundred layers are finite but hard to train. At such depths take ``conv="gcn", norm=None``, where the first and the
+    last layer get gradients of one order, or ``residual=True``, which in turn learns slowly what is exactly ``num_layers`` away. The
+    GIN flavor needs a norm, since :math:`(1 + \epsilon)\mathbf{I} + \mathbf{U}` doubles a signal. The model can be differentiated once.
 
     Args:
         in_channels: Width of the vertex features.
