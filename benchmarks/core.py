@@ -2,7 +2,8 @@
 
     OMP_PROC_BIND=true GUMP_DATA=/path/to/datasets python benchmarks/core.py
 
-Binding keeps two threads from sharing one core, which on a busy machine slows everything but the literal reading by half.
+Steps came in two speeds, a factor of 1.7 apart for GCN and 1.45 for GCN-GUMP, and not for the literal reading. The cause is not known, and
+binding threads did not remove it, so run it several times: `results/core.txt` is one run, `results/core_runs.jsonl` seven.
 
 Times are medians of steps that alternate between the competitors, so that what else the machine does hits both alike; read the ratios, not the
 milliseconds. A step is forward, loss, backward and Adam in training mode on one batch. Collating the batch is in no step; for GUMP that includes
