@@ -14,6 +14,11 @@ from torch_geometric.utils import scatter
 
 _T = TypeVar("_T")
 
+_STALE = (
+    "'data' must carry the line graph of its own edges (got one of other edges); apply gump.transforms.AddLineGraph after every "
+    "transform that changes edges or vertices"
+)
+
 
 def _kept(function: Callable[[Any], _T]) -> cached_property[_T]:
     """A property that is computed once, and outside inference mode, since what is made there could not be used in training later."""
@@ -127,17 +132,15 @@ class EulerianLineGraph:
             raise ValueError("'data' must carry a line graph (got none); apply gump.transforms.AddLineGraph to it first")
         arcs, reverse, edge_arc = data.arc_index, data.arc_reverse, data.edge_arc
         directed = "arc_listed" in data
-        if data.batch is not None:
+        fits = edge_arc.numel() == data.edge_index.size(1) and (arcs.numel() == 0 or int(arcs.max()) < int(data.num_nodes or 0))
+        if fits and data.batch is not None:
             graph = data.batch[arcs[0]]
             num_arcs = graph.bincount(minlength=int(data.batch[-1:].sum()) + 1)
             first_arc = num_arcs.cumsum(0) - num_arcs
             reverse = reverse + first_arc[graph]
             edge_arc = edge_arc + first_arc[data.batch[data.edge_index[0]]]
-        if edge_arc.numel() != data.edge_index.size(1) or not torch.equal(arcs[:, edge_arc], data.edge_index):
-            raise ValueError(
-                "'data' must carry the line graph of its own edges (got one of other edges); apply gump.transforms.AddLineGraph after "
-                "every transform that changes edges or vertices"
-            )
+        if not fits or not torch.equal(arcs[:, edge_arc], data.edge_index):
+            raise ValueError(_STALE)
         listed = data.arc_listed if directed else torch.ones_like(reverse, dtype=torch.bool)
         return cls._sorted_by_degree(arcs, reverse, int(data.num_nodes or 0), edge_arc, listed, directed, reduce)
 
@@ -166,11 +169,6 @@ class EulerianLineGraph:
     def num_arcs(self) -> int:
         """The number of nodes of the line graph: two per edge, one per self-loop."""
         return self.arcs.size(1)
-
-    @_kept
-    def num_listed(self) -> int:
-        """The number of arcs that were in the input: all of them, unless the graph is directed."""
-        return int(self.listed.sum())
 
     @property
     def num_transitions(self) -> int:

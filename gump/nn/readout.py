@@ -18,7 +18,7 @@ def mean_of_incoming(h: Tensor, line_graph: EulerianLineGraph) -> Tensor:
         - **output:** :math:`(N, F)`
     """
     target, listed = line_graph.arcs[1], line_graph.listed
-    if line_graph.num_listed < line_graph.num_arcs:
+    if line_graph.directed:
         h, target = h[listed], target[listed]
     total = h.new_zeros(line_graph.num_nodes, h.size(-1)).index_add(0, target, h)
     return total / target.bincount(minlength=line_graph.num_nodes).clamp_min(1).unsqueeze(-1)

@@ -62,7 +62,7 @@ def test_a_single_graph_needs_no_batch_and_survives_one(index):
 
 def test_directed_lists_only_the_arcs_of_the_input():
     data = graph(*star(3))
-    listed = {directed: EulerianLineGraph.from_data(AddLineGraph(directed)(data)).num_listed for directed in (False, True)}
+    listed = {directed: int(EulerianLineGraph.from_data(AddLineGraph(directed)(data)).listed.sum()) for directed in (False, True)}
     assert listed == {False: 6, True: 3}
     assert torch.equal(EulerianLineGraph.from_data(AddLineGraph(directed=True)(data)).to_edge_index(), data.edge_index)
 
@@ -106,3 +106,10 @@ def test_a_line_graph_of_other_edges_is_refused() -> None:
     data.edge_index = data.edge_index[:, :2]
     with pytest.raises(ValueError, match="'data' must carry the line graph of its own edges"):
         EulerianLineGraph.from_data(data)
+
+
+def test_in_a_batch_too() -> None:
+    batch = Batch.from_data_list([AddLineGraph()(Data(edge_index=torch.tensor([[0, 1], [1, 2]]), num_nodes=3)) for _ in range(2)])
+    batch.edge_index = batch.edge_index[:, :3]
+    with pytest.raises(ValueError, match="'data' must carry the line graph of its own edges"):
+        EulerianLineGraph.from_data(batch)

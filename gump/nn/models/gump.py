@@ -233,7 +233,7 @@ class GUMP(torch.nn.Module):
             return Start(self.base_norm(self.encoder(x)), line_graph, arc_attr)
         weight = None if edge_weight is None or self.base != "gcn" else line_graph.arc_attr(edge_weight)
         arcs = line_graph.arcs
-        if line_graph.num_listed < line_graph.num_arcs:
+        if line_graph.directed:
             arcs, weight = arcs[:, line_graph.listed], None if weight is None else weight[line_graph.listed]
         weights = {} if weight is None else {"edge_weight": weight}
         return Start(self.act(self.base_norm(self.encoder(x, arcs, batch=batch, **weights))), line_graph, arc_attr)
