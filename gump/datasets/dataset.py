@@ -1,0 +1,71 @@
+"""What a loader returns: graphs, and what is asked about them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import overload
+
+from torch import Tensor
+from torch_geometric.data import Data
+
+LEVELS = ("graph", "node", "link")
+TASKS = ("multiclass", "binary", "multilabel", "regression")
+
+
+@dataclass(frozen=True, repr=False)
+class Dataset(Sequence[Data]):
+    """Graphs with the question that a benchmark asks about them. Reads like a list of ``Data``.
+
+    Args:
+        name: What the benchmark is called.
+        graphs: The graphs; a single one where the question is about its vertices or links.
+        task: ``"multiclass"`` (``y`` holds classes), ``"binary"`` or ``"multilabel"`` (``y`` holds zeros and ones, NaN where a label is
+            missing) or ``"regression"``.
+        num_targets: How many numbers a model must return for each answer: classes, labels or regressands.
+        level: What the answers are about: ``"graph"``, ``"node"`` or ``"link"``.
+        split: The official split, if there is one: ``"train"``, ``"val"`` and ``"test"`` name graphs or, at level ``"node"``, vertices.
+        x_sizes: If the columns of ``x`` are categories, how many each has; numbers otherwise.
+        edge_sizes: The same for the columns of ``edge_attr``.
+        note: What has to be said beside any number obtained on this data.
+    """
+
+    name: str
+    graphs: list[Data]
+    task: str
+    num_targets: int
+    level: str = "graph"
+    split: dict[str, Tensor] | None = None
+    x_sizes: tuple[int, ...] = ()
+    edge_sizes: tuple[int, ...] = ()
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        if self.task not in TASKS or self.level not in LEVELS:
+            raise ValueError(f"'task' must be one of {TASKS} and 'level' of {LEVELS} (got {self.task!r} and {self.level!r})")
+
+    @property
+    def num_features(self) -> int:
+        """The number of columns of ``x``."""
+        return self.graphs[0].num_features
+
+    @property
+    def num_edge_features(self) -> int:
+        """The number of columns of ``edge_attr``."""
+        return self.graphs[0].num_edge_features
+
+    def __len__(self) -> int:
+        return len(self.graphs)
+
+    def __iter__(self) -> Iterator[Data]:
+        return iter(self.graphs)
+
+    @overload
+    def __getitem__(self, index: int) -> Data: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Data]: ...
+    def __getitem__(self, index: int | slice) -> Data | list[Data]:
+        return self.graphs[index]
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}('{self.name}', {len(self)} graphs, {self.task} of {self.level}s, num_targets={self.num_targets})"

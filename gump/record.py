@@ -1,0 +1,110 @@
+"""Record: one run, its settings and what came of it."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import tempfile
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any, Self
+
+FORMAT = 1
+"""The version of the layout of a record."""
+
+
+@dataclass
+class Record:
+    """One trained model: every setting in force, where it ran, and what it reached.
+
+    Args:
+        name: The configuration, as its path without ending: ``"tu/mutag_gin_gump"``.
+        variant: What was set otherwise than in the file, such as ``"train.epochs=2"``; empty if nothing.
+        index: The split or seed.
+        settings: The tables of the configuration with every default filled in.
+        published: The number to compare with: ``value``, ``interval`` (half its width, as printed), ``source``, and ``others``.
+        metric: The name of the measure, such as ``"accuracy"``.
+        higher_is_better: Whether more of it is better.
+        results: By selection rule (``"loss"``, ``"metric"``: the epoch with the best validation loss or measure; ``"last"``): ``epoch``, and
+            ``train_loss``, ``val_loss``, ``test_loss``, ``val`` and ``test`` (the measure) there.
+        history: One list per series, an entry per epoch.
+        predictions: By selection rule, what was predicted for each answer of the test set, in the order of ``test_index``.
+        test_index: The numbers of the test set's graphs (or vertices).
+        provenance: ``commit``, ``clean``, ``versions``, ``device``, ``path`` (kernel or plain), ``precision``, ``host``.
+        cost: ``time_s``, ``epoch_time_s``, ``peak_memory_bytes``, ``num_parameters``.
+        note: What has to be said beside the number.
+        status: ``"finished"``, or ``"diverged"`` with the reason in ``note``.
+    """
+
+    name: str
+    index: int
+    settings: dict[str, Any]
+    metric: str
+    variant: str = ""
+    higher_is_better: bool = True
+    published: dict[str, Any] = field(default_factory=dict)
+    results: dict[str, dict[str, float]] = field(default_factory=dict)
+    history: dict[str, list[float]] = field(default_factory=dict)
+    predictions: dict[str, list[Any]] = field(default_factory=dict)
+    test_index: list[int] = field(default_factory=list)
+    provenance: dict[str, Any] = field(default_factory=dict)
+    cost: dict[str, float] = field(default_factory=dict)
+    note: str = ""
+    status: str = "finished"
+    format: int = FORMAT
+
+    def path(self, root: str | os.PathLike[str]) -> Path:
+        """Where the record lies under a folder of records."""
+        return Path(root) / self.name / self.variant / f"{self.index:03d}.json"
+
+    def save(self, root: str | os.PathLike[str]) -> Path:
+        """Writes the record under a folder of records; a reader sees the old file or the new one, never half of one."""
+        path = self.path(root)
+        write_atomically(path, (json.dumps(_plain(asdict(self)), indent=1, allow_nan=False) + "\n").encode())
+        return path
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Reads a record."""
+        try:
+            content = json.loads(Path(path).read_text())
+        except json.JSONDecodeError as error:
+            raise ValueError(f"{path} is not a record: {error}") from error
+        known = {f.name for f in fields(cls)}
+        if not isinstance(content, dict) or not {"name", "index", "settings", "metric"} <= set(content) <= known:
+            raise ValueError(f"{path} is not a record of torch-gump")
+        if content.get("format") != FORMAT:
+            raise ValueError(f"{path} must have format {FORMAT} (got {content.get('format')})")
+        return cls(**content)
+
+
+def load_records(root: str | os.PathLike[str]) -> list[Record]:
+    """Reads every record under a folder, in the order of their paths."""
+    return [Record.load(path) for path in sorted(Path(root).rglob("*.json"))]
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Writes a file under another name beside its place, then moves it there."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def _plain(value: Any) -> Any:
+    """Rounds numbers to seven digits, more than float32 has, and puts null where there is none."""
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, float):
+        return float(f"{value:.7g}") if math.isfinite(value) else None
+    return value
