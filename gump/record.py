@@ -29,7 +29,8 @@ class Record:
         results: By selection rule (``"loss"``, ``"metric"``: the epoch with the best validation loss or measure; ``"last"``): ``epoch``, and
             ``train_loss``, ``val_loss``, ``test_loss``, ``val`` and ``test`` (the measure) there.
         history: One list per series, an entry per epoch.
-        predictions: By selection rule, what was predicted for each answer of the test set, in the order of ``test_index``.
+        predictions: By selection rule, what was predicted for each answer of the test set, in the order of ``test_index``; as ``"target"`` what
+            was right.
         test_index: The numbers of the test set's graphs (or vertices).
         provenance: ``commit``, ``clean``, ``versions``, ``device``, ``path`` (kernel or plain), ``precision``, ``host``.
         cost: ``time_s``, ``epoch_time_s``, ``peak_memory_bytes``, ``num_parameters``.
@@ -69,7 +70,7 @@ class Record:
         """Reads a record."""
         try:
             content = json.loads(Path(path).read_text())
-        except json.JSONDecodeError as error:
+        except (json.JSONDecodeError, UnicodeDecodeError) as error:
             raise ValueError(f"{path} is not a record: {error}") from error
         known = {f.name for f in fields(cls)}
         if not isinstance(content, dict) or not {"name", "index", "settings", "metric"} <= set(content) <= known:

@@ -1,6 +1,25 @@
 """Where graphs come from."""
 
-from gump.datasets.transfer import TRANSFER_TASKS, transfer_task
+from gump.datasets.dataset import LEVELS, TASKS, Dataset
+from gump.datasets.fake import fake_dataset
+from gump.datasets.molhiv import load_molhiv
+from gump.datasets.peptides import load_peptides
+from gump.datasets.planetoid import load_planetoid
+from gump.datasets.statistics import statistics
+from gump.datasets.transfer import TRANSFER_TASKS, load_transfer, transfer_task
 from gump.datasets.tu import load_tu
 
-__all__ = ["TRANSFER_TASKS", "load_tu", "transfer_task"]
+__all__ = [
+    "LEVELS",
+    "TASKS",
+    "TRANSFER_TASKS",
+    "Dataset",
+    "fake_dataset",
+    "load_molhiv",
+    "load_peptides",
+    "load_planetoid",
+    "load_transfer",
+    "load_tu",
+    "statistics",
+    "transfer_task",
+]

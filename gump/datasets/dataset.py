@@ -9,7 +9,7 @@ from typing import overload
 from torch import Tensor
 from torch_geometric.data import Data
 
-LEVELS = ("graph", "node", "link")
+LEVELS = ("graph", "source", "node", "link")
 TASKS = ("multiclass", "binary", "multilabel", "regression")
 
 
@@ -23,11 +23,16 @@ class Dataset(Sequence[Data]):
         task: ``"multiclass"`` (``y`` holds classes), ``"binary"`` or ``"multilabel"`` (``y`` holds zeros and ones, NaN where a label is
             missing) or ``"regression"``.
         num_targets: How many numbers a model must return for each answer: classes, labels or regressands.
-        level: What the answers are about: ``"graph"``, ``"node"`` or ``"link"``.
+        level: What the answers are about: ``"graph"``; ``"source"`` (one answer per graph, read at the vertex that its ``source_index`` names);
+            ``"node"``; or ``"link"`` (whether two vertices are linked, for which the graph's own edges are the positive examples).
         split: The official split, if there is one: ``"train"``, ``"val"`` and ``"test"`` name graphs or, at level ``"node"``, vertices.
         x_sizes: If the columns of ``x`` are categories, how many each has; numbers otherwise.
         edge_sizes: The same for the columns of ``edge_attr``.
         note: What has to be said beside any number obtained on this data.
+
+    Shapes:
+        - **y:** :math:`(R)` classes, or :math:`(R, T)` numbers for the :math:`T` targets of the other tasks, with a row for each answer: one in
+          every graph, as many as vertices at level ``"node"``; none at level ``"link"``
     """
 
     name: str
@@ -43,6 +48,8 @@ class Dataset(Sequence[Data]):
     def __post_init__(self) -> None:
         if self.task not in TASKS or self.level not in LEVELS:
             raise ValueError(f"'task' must be one of {TASKS} and 'level' of {LEVELS} (got {self.task!r} and {self.level!r})")
+        if not self.graphs:
+            raise ValueError(f"'graphs' must have a graph at least (got none for {self.name!r})")
 
     @property
     def num_features(self) -> int:

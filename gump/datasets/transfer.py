@@ -10,6 +10,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import to_undirected
 
+from gump.datasets.dataset import Dataset
+
 
 class _Shape(NamedTuple):
     """The graph of a task: its edges in one orientation, the target, and the hops to it from vertex 0, the source."""
@@ -99,6 +101,48 @@ def transfer_task(
             )
         )
     return graphs
+
+
+def load_transfer(
+    task: str,
+    num_nodes: int,
+    num_classes: int = 5,
+    num_graphs: int | None = None,
+    random_features: bool = False,
+    seed: int = 0,
+) -> Dataset:
+    """Builds a transfer task, as :func:`transfer_task` does, with a split.
+
+    As published, the distinct graphs, one for each class, are at once training, validation and test set (the published files repeat them
+    5,500 times). With ``random_features`` all graphs differ, and five sevenths of them are trained on, one seventh is for validation and one
+    for the test: 1,000, 200 and 200 by default. Answers are read at the source, so the level is ``"source"``.
+
+    Args:
+        task: ``"Ring"``, ``"CrossedRing"`` or ``"CliquePath"``.
+        num_nodes: The number of vertices of each graph, even and at least 4. The hops from source to target are each graph's ``distance``.
+        num_classes: The number of labels and of features.
+        num_graphs: How many graphs to build; by default one for each class or, with random features, 1,400.
+        random_features: Whether the vertices other than source and target get random features.
+        seed: Of the random features.
+
+    Example:
+        >>> load_transfer("Ring", num_nodes=8)
+        Dataset('Ring-8', 5 graphs, multiclass of sources, num_targets=5)
+    """
+    if num_graphs is None:
+        num_graphs = 1400 if random_features else num_classes
+    graphs = transfer_task(task, num_nodes, num_classes, num_graphs, random_features, seed)
+    index = torch.arange(num_graphs)
+    if not random_features:
+        return Dataset(
+            f"{task}-{num_nodes}", graphs, "multiclass", num_classes, "source", dict.fromkeys(("train", "val", "test"), index)
+        )
+    if num_graphs < 7:
+        raise ValueError(f"'num_graphs' must be at least 7 to be split with random features (got {num_graphs})")
+    held_out = num_graphs // 7
+    train, val, test = index.split([num_graphs - 2 * held_out, held_out, held_out])
+    split = {"train": train, "val": val, "test": test}
+    return Dataset(f"{task}-{num_nodes}-random", graphs, "multiclass", num_classes, "source", split)
 
 
 def _check(name: str, num_nodes: int, num_classes: int, num_graphs: int) -> None:

@@ -4,7 +4,7 @@ import torch
 from torch_geometric.data import Batch, Data
 from torch_geometric.utils import is_undirected
 
-from gump.datasets import TRANSFER_TASKS, transfer_task
+from gump.datasets import TRANSFER_TASKS, load_transfer, transfer_task
 
 SIZES = [4, 6, 8, 10, 28]
 
@@ -106,3 +106,31 @@ def test_graphs_share_no_memory() -> None:
 def test_refuses(arguments: tuple[str, int], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         transfer_task(*arguments)
+
+
+def test_published_split_is_the_same_graphs_three_times() -> None:
+    dataset = load_transfer("CrossedRing", 10)
+    assert repr(dataset) == "Dataset('CrossedRing-10', 5 graphs, multiclass of sources, num_targets=5)"
+    assert all(index.tolist() == [0, 1, 2, 3, 4] for index in dataset.split.values())
+    assert dataset.split.keys() == {"train", "val", "test"}
+    assert all(a.x.equal(b.x) for a, b in zip(dataset, transfer_task("CrossedRing", 10), strict=True))
+
+
+def test_random_split_shares_no_graph() -> None:
+    dataset = load_transfer("Ring", 6, random_features=True)
+    assert [len(dataset.split[part]) for part in ("train", "val", "test")] == [1000, 200, 200]
+    assert torch.cat(list(dataset.split.values())).unique().numel() == len(dataset) == 1400
+    assert len({graph.x.numpy().tobytes() for graph in dataset}) == 1400
+    y = torch.cat([graph.y for graph in dataset])
+    for index in dataset.split.values():
+        assert y[index].bincount().unique().numel() == 1  # every class equally often
+
+
+def test_random_split_of_other_sizes() -> None:
+    dataset = load_transfer("Ring", 6, num_graphs=10, random_features=True, seed=3)
+    assert [len(dataset.split[part]) for part in ("train", "val", "test")] == [8, 1, 1]
+    assert dataset[0].x.equal(transfer_task("Ring", 6, num_graphs=1, random_features=True, seed=3)[0].x)
+    with pytest.raises(ValueError, match=r"'num_graphs' must be at least 7 to be split with random features \(got 6\)"):
+        load_transfer("Ring", 6, num_graphs=6, random_features=True)
+    with pytest.raises(ValueError, match="'name' must be one of"):
+        load_transfer("ring", 6)

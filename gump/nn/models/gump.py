@@ -161,6 +161,10 @@ class GUMP(torch.nn.Module):
     def _linear_layers(self) -> list[torch.nn.Linear]:
         return [module for module in self.convs.modules() if isinstance(module, torch.nn.Linear)]
 
+    def base_parameters(self) -> list[torch.nn.Parameter]:
+        """The parameters of the base GNN, for a learning rate of their own."""
+        return [*self.encoder.parameters(), *self.base_norm.parameters()]
+
     def reset_parameters(self) -> None:
         """Draws new weights. Those of the layers keep the energy of a signal that passes through them and a ReLU (He et al.)."""
         for module in (self.encoder, self.base_norm, self.coin, *self.convs, *self.norms, self.lin):

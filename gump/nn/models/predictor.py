@@ -20,12 +20,17 @@ class _Predictor(torch.nn.Module):
             raise ValueError(f"'encoder' must tell the width of its output as 'out_channels' (got {type(encoder).__name__})")
         self.encoder, self.out_channels = encoder, out_channels
         width: int = encoder.out_channels  # type: ignore[assignment]
-        self.head = MLP([width] * num_layers + [out_channels], dropout=dropout, norm=None)
+        if num_layers == 0 and width != out_channels:
+            raise ValueError(
+                f"'num_layers' must be at least 1 unless the encoder answers itself, with {out_channels} channels (got {width})"
+            )
+        self.head = MLP([width] * num_layers + [out_channels], dropout=dropout, norm=None) if num_layers else torch.nn.Identity()
 
     def reset_parameters(self) -> None:
         """Draws new weights."""
         self.encoder.reset_parameters()  # type: ignore[operator]
-        self.head.reset_parameters()
+        if isinstance(self.head, MLP):
+            self.head.reset_parameters()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.encoder}, out_channels={self.out_channels})"
@@ -38,10 +43,11 @@ class GraphPredictor(_Predictor):
         \hat{\mathbf{y}}_G = \mathrm{MLP}(\mathrm{pool}_{v \in G} \mathbf{x}_v)
 
     Args:
-        encoder: A module with PyG's call ``encoder(x, edge_index, ...)`` and an attribute ``out_channels``.
+        encoder: A module with PyG's call ``encoder(x, edge_index, ...)`` and an attribute ``out_channels``. One that returns a row for every
+            graph itself says so by an attribute ``pools``.
         out_channels: The number of classes or of targets.
         pool: ``"mean"``, ``"sum"`` or ``"max"``.
-        num_layers: The number of linear layers of the MLP.
+        num_layers: The number of linear layers of the MLP; with none the encoder's output is the answer.
         dropout: Inside the MLP.
 
     Shapes:
@@ -61,7 +67,7 @@ class GraphPredictor(_Predictor):
     ) -> Tensor:
         """Predicts one row per graph; further arguments go to the encoder."""
         x = self.encoder(x, edge_index, batch=batch, **kwargs)
-        return self.head(POOLS[self.pool](x, batch, num_graphs))
+        return self.head(x if getattr(self.encoder, "pools", False) else POOLS[self.pool](x, batch, num_graphs))
 
 
 class NodePredictor(_Predictor):
@@ -73,7 +79,7 @@ class NodePredictor(_Predictor):
     Args:
         encoder: A module with PyG's call ``encoder(x, edge_index, ...)`` and an attribute ``out_channels``.
         out_channels: The number of classes or of targets.
-        num_layers: The number of linear layers of the MLP.
+        num_layers: The number of linear layers of the MLP; with none the encoder's output is the answer.
         dropout: Inside the MLP.
 
     Shapes:
@@ -94,7 +100,7 @@ class LinkPredictor(_Predictor):
     Args:
         encoder: A module with PyG's call ``encoder(x, edge_index, ...)`` and an attribute ``out_channels``.
         out_channels: The number of answers per pair; one logit for the existence of a link.
-        num_layers: The number of linear layers of the MLP.
+        num_layers: The number of linear layers of the MLP; with none the encoder's output is the answer.
         dropout: Inside the MLP.
 
     Shapes:

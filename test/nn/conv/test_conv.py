@@ -8,7 +8,7 @@ from gump import EulerianLineGraph
 from gump.nn import ArcFeatures, Propagation, conv
 
 GRAPHS = {**SYMMETRIC, "random": random_graph(0)}
-LAYERS = pytest.mark.parametrize("name", conv.__all__)
+LAYERS = pytest.mark.parametrize("name", [name for name in conv.__all__ if name.startswith("Arc")])
 
 
 def gcn(layer, u, h):

@@ -1,0 +1,116 @@
+"""Molecules as graphs, with the features of the Open Graph Benchmark."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+ATOM_FEATURES: dict[str, tuple[Any, ...]] = {
+    "atomic number": (*range(1, 119), "other"),
+    "chirality": ("CHI_UNSPECIFIED", "CHI_TETRAHEDRAL_CW", "CHI_TETRAHEDRAL_CCW", "CHI_OTHER", "other"),
+    "degree": (*range(11), "other"),
+    "formal charge": (*range(-5, 6), "other"),
+    "number of hydrogens": (*range(9), "other"),
+    "number of radical electrons": (*range(5), "other"),
+    "hybridization": ("SP", "SP2", "SP3", "SP3D", "SP3D2", "other"),
+    "is aromatic": (False, True),
+    "is in a ring": (False, True),
+}
+BOND_FEATURES: dict[str, tuple[Any, ...]] = {
+    "type": ("SINGLE", "DOUBLE", "TRIPLE", "AROMATIC", "other"),
+    "stereo": ("STEREONONE", "STEREOZ", "STEREOE", "STEREOCIS", "STEREOTRANS", "STEREOANY"),
+    "is conjugated": (False, True),
+}
+ATOM_SIZES = tuple(map(len, ATOM_FEATURES.values()))
+BOND_SIZES = tuple(map(len, BOND_FEATURES.values()))
+
+
+class Molecule(NamedTuple):
+    """A molecule as arrays.
+
+    Args:
+        atoms: The categories of every atom, columns as in ``ATOM_FEATURES``.
+        bonds: The two atoms of every bond, each bond once.
+        bond_features: The categories of every bond, columns as in ``BOND_FEATURES``.
+        descriptors: Numbers that belong to the molecule as a whole.
+    """
+
+    atoms: np.ndarray
+    bonds: np.ndarray
+    bond_features: np.ndarray
+    descriptors: np.ndarray
+
+
+DESCRIPTORS = ("logP", "polar surface area", "molar refractivity", "diameter", "mean distance")
+"""The descriptors of a molecule: Crippen's logP and molar refractivity, the topological polar surface area, and, of its graph, the longest and
+the mean number of bonds on the shortest way between two atoms (of those that are connected)."""
+
+
+def read_molecule(smiles: str) -> Molecule:
+    """Makes a graph of a SMILES string: atoms with the nine features of OGB, bonds with its three, hydrogen left implicit.
+
+    The features are those of `Hu et al. 2020 <https://arxiv.org/abs/2005.00687>`_, in their order: each is a category, counted from zero, and
+    what has no category of its own gets the last one. Needs RDKit.
+
+    Args:
+        smiles: The molecule.
+    """
+    chem = import_rdkit()
+    from rdkit.rdBase import BlockLogs
+
+    with BlockLogs():
+        molecule = chem.MolFromSmiles(smiles)
+    if molecule is None:
+        raise ValueError(f"'smiles' must be a molecule that RDKit understands (got {smiles!r})")
+    atoms = [
+        (
+            atom.GetAtomicNum(),
+            str(atom.GetChiralTag()),
+            atom.GetTotalDegree(),
+            atom.GetFormalCharge(),
+            atom.GetTotalNumHs(),
+            atom.GetNumRadicalElectrons(),
+            str(atom.GetHybridization()),
+            atom.GetIsAromatic(),
+            atom.IsInRing(),
+        )
+        for atom in molecule.GetAtoms()
+    ]
+    bonds = [(bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()) for bond in molecule.GetBonds()]
+    features = [(str(bond.GetBondType()), str(bond.GetStereo()), bond.GetIsConjugated()) for bond in molecule.GetBonds()]
+    edges = np.array(bonds, dtype=np.int64).reshape(-1, 2)
+    return Molecule(
+        _categories(atoms, ATOM_FEATURES), edges, _categories(features, BOND_FEATURES), _descriptors(molecule, edges, len(atoms))
+    )
+
+
+def import_rdkit() -> Any:
+    """Returns ``rdkit.Chem``, which is imported only where molecules are read."""
+    try:
+        from rdkit import Chem
+    except ImportError as error:
+        raise ImportError("molecules need RDKit: pip install 'torch-gump[mol]'") from error
+    return Chem
+
+
+def _categories(rows: Sequence[tuple[Any, ...]], features: dict[str, tuple[Any, ...]]) -> np.ndarray:
+    """The number of every value among those that its column can have, the last where it is none of them."""
+    places = [{value: place for place, value in enumerate(values)} for values in features.values()]
+    last = [len(values) - 1 for values in features.values()]
+    table = [[place.get(value, other) for place, value, other in zip(places, row, last, strict=True)] for row in rows]
+    return np.array(table, dtype=np.uint8).reshape(-1, len(features))
+
+
+def _descriptors(molecule: Any, bonds: np.ndarray, num_atoms: int) -> np.ndarray:
+    from rdkit.Chem import rdMolDescriptors
+    from scipy.sparse import coo_matrix
+    from scipy.sparse.csgraph import shortest_path
+
+    graph = coo_matrix((np.ones(len(bonds)), (bonds[:, 0], bonds[:, 1])), shape=(num_atoms, num_atoms))
+    distance = shortest_path(graph.tocsr(), directed=False, unweighted=True)
+    connected = distance[np.isfinite(distance) & (distance > 0)]
+    hops = (connected.max(), connected.mean()) if connected.size else (0.0, 0.0)
+    log_p, refractivity = rdMolDescriptors.CalcCrippenDescriptors(molecule)
+    return np.array([log_p, rdMolDescriptors.CalcTPSA(molecule), refractivity, *hops])

@@ -1,0 +1,160 @@
+"""Configurations: one TOML file per number that is claimed."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from gump.experiment.protocol import PROTOCOLS, SplitRule
+from gump.experiment.registry import DATASETS, HEADS, MODELS, TRANSFORMS, level_of
+from gump.experiment.settings import bind, suggestion
+from gump.experiment.trainer import Training
+
+TABLES = ("dataset", "protocol", "model", "head", "embedding", "train", "transform", "published", "sweep", "title")
+
+
+@dataclass(frozen=True)
+class Config:
+    """The settings of one number, checked and complete.
+
+    Every table holds arguments: ``dataset`` those of a loader, ``transform`` (a list) of transforms, ``model`` of a model, ``head`` of a
+    predictor, ``protocol`` of a protocol, ``train`` of :class:`gump.experiment.trainer.Training`. Where there is a choice, ``kind`` names it.
+
+    Args:
+        name: The file's path below ``configs``, without its ending.
+        variant: What was set otherwise than in the file.
+        settings: The tables with every default filled in.
+        published: The number to compare with.
+    """
+
+    name: str
+    settings: dict[str, Any]
+    variant: str = ""
+    published: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def title(self) -> str:
+        """The name with what was set otherwise."""
+        return f"{self.name} [{self.variant}]" if self.variant else self.name
+
+    @property
+    def protocol(self) -> SplitRule:
+        """The protocol."""
+        return build(self.settings["protocol"], PROTOCOLS)
+
+    @property
+    def training(self) -> Training:
+        """The settings of the trainer."""
+        return Training(**self.settings["train"])
+
+
+def load_config(path: str | Path, overrides: Mapping[str, Any] | None = None) -> list[Config]:
+    """Reads a configuration; a ``sweep`` makes several of it, one for each value.
+
+    Args:
+        path: A TOML file.
+        overrides: Settings by their dotted names that take precedence, such as ``{"train.epochs": 2}``. They become part of the variant.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"{path} does not exist; it should be a configuration such as configs/tu/mutag_gin_gump.toml")
+    try:
+        tables = tomllib.loads(path.read_text())
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(f"{path} is not valid TOML: {error}") from error
+    try:
+        return make_configs(_name(path), tables, overrides or {})
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+
+
+def make_configs(name: str, tables: Mapping[str, Any], overrides: Mapping[str, Any] | None = None) -> list[Config]:
+    """Checks the tables of a configuration and makes one or, with a ``sweep``, several of it."""
+    tables, overrides = dict(tables), dict(overrides or {})
+    for table in tables:
+        if table not in TABLES:
+            raise ValueError(f"'{table}' is not a table of a configuration{suggestion(table, TABLES)}")
+    sweep = tables.pop("sweep", {})
+    lengths = {len(values) if isinstance(values, list) else -1 for values in sweep.values()}
+    if len(lengths) > 1 or lengths & {0, -1}:
+        raise ValueError("'sweep' must hold lists of one length, one for every setting that goes along")
+    points = [dict(zip(sweep, values, strict=True)) for values in zip(*sweep.values(), strict=True)] or [{}]
+    if chosen := {key: value for key, value in overrides.items() if key in sweep}:  # picks points of the sweep
+        points = [p for p in points if all(p[k] == v for k, v in chosen.items())] or [points[0] | chosen]
+    rest = {key: value for key, value in overrides.items() if key not in sweep}
+    return [_make(name, tables, point | rest) for point in points]
+
+
+def _make(name: str, tables: Mapping[str, Any], changes: Mapping[str, Any]) -> Config:
+    tables = _changed(tables, changes)
+    published, title = tables.pop("published", {}), tables.pop("title", "")
+    settings: dict[str, Any] = {"title": title} if title else {}
+    settings["dataset"] = choose("dataset", tables.get("dataset"), DATASETS, given=("root", "cache"))
+    settings["transform"] = [
+        choose(f"transform.{i}", transform, TRANSFORMS) for i, transform in enumerate(tables.get("transform", []))
+    ]
+    settings["protocol"] = choose("protocol", tables.get("protocol"), PROTOCOLS)
+    settings["model"] = choose("model", tables.get("model"), MODELS, given=("in_channels", "out_channels"))
+    head = HEADS[level_of(settings["dataset"])]
+    settings["head"] = bind("head", tables.get("head", {}), head, given=("encoder", "out_channels"))
+    settings["embedding"] = bind("embedding", tables.get("embedding", {}), _embedding)
+    settings["train"] = bind("train", tables.get("train", {}), Training)
+    Training(**settings["train"])  # its own checks
+    build(settings["protocol"], PROTOCOLS)
+    variant = ",".join(f"{key}={value}" for key, value in changes.items())
+    return Config(name, settings, variant.replace("/", "_"), published)
+
+
+def _embedding(channels: int | None = None) -> None:
+    """The width of the embedding of categories; by default that of the model."""
+
+
+def _changed(tables: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy of the tables in which settings are replaced, by their dotted names."""
+    result = {key: dict(value) if isinstance(value, dict) else value for key, value in tables.items()}
+    result["transform"] = [dict(transform) for transform in tables.get("transform", [])]
+    for key, value in changes.items():
+        table, _, name = key.partition(".")
+        if table not in TABLES or not name:
+            raise ValueError(f"'{key}' is not a setting{suggestion(table, TABLES)}; settings are called TABLE.NAME")
+        if table == "transform":
+            position, _, name = name.partition(".")
+            if not position.isdigit() or int(position) >= len(result["transform"]) or not name:
+                raise ValueError(f"'{key}' is not a setting; those of transforms are called transform.0.NAME, transform.1.NAME, …")
+            result["transform"][int(position)][name] = value
+        else:
+            result.setdefault(table, {})[name] = value
+    return result
+
+
+def choose(
+    table: str,
+    settings: Any,
+    kinds: Mapping[str, Callable[..., Any]],
+    given: Sequence[str] = (),
+) -> dict[str, Any]:
+    """Checks a table that names its ``kind`` and fills in the defaults."""
+    if not isinstance(settings, dict):
+        raise ValueError(f"'{table}' is missing: a configuration needs a table of that name")
+    rest = dict(settings)
+    kind = rest.pop("kind", None)
+    if kind not in kinds:
+        what = f"must be one of {', '.join(sorted(kinds))}" if kind is None else f"cannot be {kind!r}{suggestion(str(kind), kinds)}"
+        raise ValueError(f"'{table}.kind' {what}")
+    return {"kind": kind, **bind(table, rest, kinds[kind], given)}
+
+
+def build(settings: Mapping[str, Any], kinds: Mapping[str, Callable[..., Any]], **given: Any) -> Any:
+    """Calls what a checked table names with its settings."""
+    rest = {key: value for key, value in settings.items() if key != "kind"}
+    return kinds[settings["kind"]](**given, **rest)
+
+
+def _name(path: Path) -> str:
+    """The path below the nearest folder called ``configs``, or else the file's own name, without its ending."""
+    parts = path.resolve().with_suffix("").parts
+    below = len(parts) - 1 - parts[::-1].index("configs") if "configs" in parts[:-1] else len(parts) - 2
+    return "/".join(parts[below + 1 :])

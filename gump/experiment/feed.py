@@ -1,0 +1,154 @@
+"""Feeds: the batches of one run's training, validation and test parts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from gump.datasets.dataset import Dataset
+from gump.experiment.protocol import Split, generator, undirected_links
+from gump.experiment.store import GraphStore
+from gump.transforms import AddLineGraph
+
+
+class Feed(Protocol):
+    """Hands out batches. ``answer_index``, where a batch has it, names the rows of a model's output that are answers to ``y``."""
+
+    def train_batches(self, shuffle: torch.Generator) -> Iterator[Data]:
+        """One epoch of training, in an order of its own."""
+        ...
+
+    def batches(self, part: str) -> Iterator[Data]:
+        """All of a part, in order."""
+        ...
+
+
+class GraphFeed:
+    """Batches of graphs from a store.
+
+    Args:
+        store: The graphs.
+        split: The numbers of the graphs in each part.
+        batch_size: How many graphs a training batch has.
+        level: ``"graph"``, or ``"source"`` where the answer is read at one vertex of each graph.
+        repeats: How often an epoch goes through the training graphs.
+        shard: Which part of every training batch is this process's, and of how many.
+    """
+
+    EVALUATED_AT_ONCE = 512
+    """Graphs per batch when nothing is learned."""
+
+    def __init__(
+        self,
+        store: GraphStore,
+        split: Split,
+        batch_size: int,
+        level: str = "graph",
+        repeats: int = 1,
+        shard: tuple[int, int] = (0, 1),
+    ) -> None:
+        self.store, self.split, self.batch_size, self.level, self.repeats, self.shard = (
+            store,
+            split,
+            batch_size,
+            level,
+            repeats,
+            shard,
+        )
+
+    def train_batches(self, shuffle: torch.Generator) -> Iterator[Data]:
+        """One epoch of training; a last batch of a single graph joins the one before, since batch norm cannot learn from it."""
+        (rank, world), size = self.shard, self.batch_size
+        for _ in range(self.repeats):
+            order = self.split.train[torch.randperm(self.split.train.numel(), generator=shuffle)]
+            chunks = list(order.split(size))
+            if len(chunks) > 1 and chunks[-1].numel() == 1 < size:
+                chunks[-2:] = [torch.cat(chunks[-2:])]
+            yield from (self._batch(chunk[rank::world]) for chunk in chunks if chunk.numel() >= world)
+
+    def batches(self, part: str) -> Iterator[Data]:
+        """All graphs of a part."""
+        yield from (self._batch(chunk) for chunk in getattr(self.split, part).split(self.EVALUATED_AT_ONCE))
+
+    def _batch(self, index: Tensor) -> Data:
+        batch = self.store.batch(index)
+        if self.level == "source":
+            batch.answer_index = batch.source_index
+        return batch
+
+
+class NodeFeed:
+    """The only graph, over and over, with the vertices of each part."""
+
+    def __init__(self, graph: Data, split: Split, device: torch.device) -> None:
+        graph = graph.to(str(device))
+        self.parts = {}
+        for part, index in split._asdict().items():
+            self.parts[part] = graph.clone()
+            self.parts[part].answer_index = index.to(device)
+            self.parts[part].y = graph.y[index.to(device)]
+
+    def train_batches(self, shuffle: torch.Generator) -> Iterator[Data]:
+        """The graph, once."""
+        yield self.parts["train"]
+
+    def batches(self, part: str) -> Iterator[Data]:
+        """The graph, once."""
+        yield self.parts[part]
+
+
+class LinkFeed:
+    """The only graph without the links that are asked about, and for each part its links with as many pairs that are none.
+
+    Pairs that are no links are drawn afresh for every epoch of training, once for validation and test.
+    """
+
+    def __init__(self, dataset: Dataset, split: Split, seed: int, line_graph: bool, device: torch.device) -> None:
+        links, graph = undirected_links(dataset), dataset[0]
+        asked = torch.zeros(links.size(1), dtype=torch.bool)
+        asked[torch.cat(split)] = True
+        message = links[:, ~asked]
+        data = Data(x=graph.x, edge_index=torch.cat([message, message.flip(0)], dim=1), num_nodes=graph.num_nodes)
+        self.data = (AddLineGraph()(data) if line_graph else data).to(str(device))
+        self.num_nodes, self.device = int(graph.num_nodes or 0), device
+        self.codes = (links[0] * self.num_nodes + links[1]).sort().values
+        self.links = {part: links[:, index] for part, index in split._asdict().items()}
+        self.pairs = {part: self._with_pairs(part, generator(seed, -2 - i)) for i, part in enumerate(("val", "test"))}
+
+    def train_batches(self, shuffle: torch.Generator) -> Iterator[Data]:
+        """The graph, once, with new pairs."""
+        yield self._with_pairs("train", shuffle)
+
+    def batches(self, part: str) -> Iterator[Data]:
+        """The graph, once."""
+        yield self.pairs[part]
+
+    def _with_pairs(self, part: str, random: torch.Generator) -> Data:
+        links = self.links[part]
+        pairs = self._no_links(links.size(1), random)
+        batch = self.data.clone()
+        batch.edge_label_index = torch.cat([links, pairs], dim=1).to(self.device)
+        batch.y = torch.cat([torch.ones(links.size(1)), torch.zeros(pairs.size(1))]).to(self.device)
+        return batch
+
+    def _no_links(self, num_pairs: int, random: torch.Generator) -> Tensor:
+        """Draws pairs of different vertices that are not linked, each at most once."""
+        possible = self.num_nodes * (self.num_nodes - 1) // 2 - self.codes.numel()
+        if num_pairs > possible // 2:
+            raise ValueError(f"the graph is too dense to draw {num_pairs} pairs that are no links (it has {possible})")
+        found = torch.empty(0, dtype=torch.long)
+        while found.numel() < num_pairs:
+            pair = torch.randint(self.num_nodes, (2, 2 * num_pairs + 8), generator=random).sort(dim=0).values
+            code = pair[0] * self.num_nodes + pair[1]
+            code = code[(pair[0] != pair[1]) & ~torch.isin(code, self.codes)]
+            found = torch.cat([found, code])
+            _, first = torch.unique(found, return_inverse=True)
+            order = torch.arange(found.numel())
+            earliest = torch.full((int(first.max()) + 1,), found.numel()).scatter_reduce(0, first, order, "amin")
+            found = found[earliest.sort().values]
+        found = found[:num_pairs]
+        return torch.stack([found // self.num_nodes, found % self.num_nodes])

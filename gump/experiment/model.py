@@ -1,0 +1,104 @@
+"""From settings to a predictor, and from a batch to its answers."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Batch, Data
+
+from gump.datasets.dataset import Dataset
+from gump.experiment.registry import HEADS, MODELS
+from gump.line_graph import EulerianLineGraph
+from gump.nn.embedding import CategoricalEmbedding
+
+
+class Embedded(torch.nn.Module):
+    """An encoder behind embeddings of categorical vertex and edge features.
+
+    Args:
+        encoder: What takes the embedded features.
+        embedding: Of the columns of ``x``.
+        edge_embedding: Of the columns of ``edge_attr``.
+    """
+
+    def __init__(
+        self, encoder: torch.nn.Module, embedding: torch.nn.Module | None, edge_embedding: torch.nn.Module | None = None
+    ) -> None:
+        super().__init__()
+        self.encoder, self.embedding, self.edge_embedding = encoder, embedding, edge_embedding
+        self.out_channels, self.pools = encoder.out_channels, getattr(encoder, "pools", False)
+
+    def reset_parameters(self) -> None:
+        """Draws new weights."""
+        for module in self.children():
+            module.reset_parameters()  # type: ignore[operator]
+
+    def forward(self, x: Tensor, edge_index: Tensor, **kwargs: Any) -> Tensor:
+        """Embeds, then encodes."""
+        if self.edge_embedding is not None and "edge_attr" in kwargs:
+            kwargs["edge_attr"] = self.edge_embedding(kwargs["edge_attr"])
+        return self.encoder(x if self.embedding is None else self.embedding(x), edge_index, **kwargs)
+
+
+def build_model(settings: Mapping[str, Any], dataset: Dataset) -> torch.nn.Module:
+    """Builds the predictor that a configuration's tables ``model``, ``embedding`` and ``head`` describe, for a dataset."""
+    arguments = dict(settings["model"])
+    kind = MODELS[arguments.pop("kind")]
+    channels = settings["embedding"]["channels"] or arguments["hidden_channels"]
+    embedding = edge_embedding = None
+    if dataset.x_sizes:
+        embedding = CategoricalEmbedding(dataset.x_sizes, channels, dataset.num_features - len(dataset.x_sizes))
+    width = arguments.get("edge_dim", 0)
+    if width and dataset.edge_sizes:
+        edge_embedding = CategoricalEmbedding(dataset.edge_sizes, width)
+    elif width and width != dataset.num_edge_features:
+        raise ValueError(
+            f"'model.edge_dim' must be the number of edge features of {dataset.name}, {dataset.num_edge_features} (got {width})"
+        )
+    if settings["head"]["num_layers"] == 0:
+        arguments["out_channels"] = dataset.num_targets
+    encoder: torch.nn.Module = kind(in_channels=channels if embedding else dataset.num_features, **arguments)
+    if embedding or edge_embedding:
+        encoder = Embedded(encoder, embedding, edge_embedding)
+    return HEADS[dataset.level](encoder, dataset.num_targets, **settings["head"])
+
+
+def base_parameters(model: torch.nn.Module) -> Iterable[torch.nn.Parameter]:
+    """The parameters that take the base learning rate: embeddings, and what the encoder calls its base."""
+    encoder = model.encoder
+    if isinstance(encoder, Embedded):
+        yield from (p for m in (encoder.embedding, encoder.edge_embedding) if m is not None for p in m.parameters())
+        encoder = encoder.encoder
+    if hasattr(encoder, "base_parameters"):
+        yield from encoder.base_parameters()  # type: ignore[operator]
+
+
+def predict(model: torch.nn.Module, batch: Data) -> Tensor:
+    """A predictor's answers to a batch, in the order of ``batch.y``."""
+    out = model(**_inputs(getattr(model, "module", model), batch))
+    return out if "answer_index" not in batch else out.index_select(0, batch.answer_index)
+
+
+def _inputs(model: Any, batch: Data) -> dict[str, Any]:
+    """The attributes of a batch that a predictor's or its encoder's ``forward`` names; edge attributes only if it has a width for them."""
+    encoder = model.encoder.encoder if isinstance(model.encoder, Embedded) else model.encoder
+    names = _arguments(type(model).forward) | _arguments(type(encoder).forward)
+    if not getattr(encoder, "edge_dim", 0):
+        names -= {"edge_attr"}
+    inputs = {name: batch[name] for name in names if batch.get(name) is not None}
+    if "line_graph" in names and "arc_index" in batch:
+        inputs["line_graph"] = EulerianLineGraph.from_data(batch)
+    if "num_graphs" in names and isinstance(batch, Batch):
+        inputs["num_graphs"] = batch.num_graphs
+    return inputs
+
+
+@cache
+def _arguments(forward: Callable[..., Any]) -> frozenset[str]:
+    parameters = inspect.signature(forward).parameters.values()
+    return frozenset(p.name for p in parameters if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)) - {"self"}

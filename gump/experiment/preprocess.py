@@ -1,0 +1,132 @@
+"""Loads a dataset and applies its transforms, once."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import inspect
+import os
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from rich.console import Console
+from rich.progress import track
+from torch import Tensor
+from torch_geometric.data import Data
+from torch_geometric.transforms import BaseTransform, Compose
+
+from gump.datasets.cache import Arrays, cached
+from gump.datasets.dataset import Dataset
+from gump.experiment.config import build
+from gump.experiment.registry import DATASETS, TRANSFORMS
+from gump.transforms import AddLineGraph
+
+WORTH_PROCESSES_S = 10.0
+"""Work that would take longer is shared among processes, each of which needs seconds to start."""
+
+CHUNK = 32
+
+
+def prepare(settings: Mapping[str, Any], line_graph: bool, root: Path | None = None) -> Dataset:
+    """Loads the dataset of a configuration and applies its transforms; what they made is kept in the cache.
+
+    Args:
+        settings: The configuration's tables.
+        line_graph: Whether graphs carry their line graph.
+        root: The folder of raw data, by default as the loader finds it.
+    """
+    takes_root = "root" in inspect.signature(DATASETS[settings["dataset"]["kind"]]).parameters
+    dataset: Dataset = build(settings["dataset"], DATASETS, **({"root": root} if root and takes_root else {}))
+    chain: list[BaseTransform] = [build(transform, TRANSFORMS) for transform in settings["transform"]]
+    if line_graph and dataset.level != "link":
+        chain.append(AddLineGraph())
+    if not chain:
+        return dataset
+    key = {
+        "data": _fingerprint(dataset.graphs),
+        "transforms": list(settings["transform"]),
+        "sources": [_source(transform) for transform in chain],
+    }
+    arrays = cached(None, f"{dataset.name}-transformed", key, [], lambda: _flat(_apply(Compose(chain), dataset.graphs)))
+    return dataclasses.replace(dataset, graphs=_graphs(arrays))
+
+
+def _apply(transform: BaseTransform, graphs: Sequence[Data]) -> list[Data]:
+    """Transforms graphs, in several processes if it takes long."""
+    start, done = time.perf_counter(), []
+    for graph in graphs:
+        done.append(transform(graph))
+        spent = time.perf_counter() - start
+        if spent > 1 and spent / len(done) * len(graphs) > WORTH_PROCESSES_S:
+            break
+    if len(done) == len(graphs):
+        return done
+    rest = [list(graphs[i : i + CHUNK]) for i in range(len(done), len(graphs), CHUNK)]
+    num_processes = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, len(rest))
+    with ProcessPoolExecutor(num_processes, get_context("spawn"), initializer=torch.set_num_threads, initargs=(1,)) as pool:
+        results = pool.map(_apply_chunk, [transform] * len(rest), [_flat(chunk) for chunk in rest])
+        console = Console(file=sys.stderr)
+        for arrays in track(
+            results, f"preparing {len(graphs)} graphs", len(rest), console=console, disable=not console.is_terminal
+        ):
+            done += _graphs(arrays)
+    return done
+
+
+def _apply_chunk(transform: BaseTransform, arrays: Arrays) -> Arrays:
+    return _flat([transform(graph) for graph in _graphs(arrays)])
+
+
+def _flat(graphs: Sequence[Data]) -> Arrays:
+    """Graphs as flat arrays: for every attribute the values end to end, and the extent of each graph's along the dimension that grows."""
+    arrays: Arrays = {"num_nodes": np.array([graph.num_nodes for graph in graphs])}
+    for key in graphs[0].keys():  # noqa: SIM118 (a graph is no mapping)
+        if key == "num_nodes":
+            continue
+        values = [graph[key] for graph in graphs]
+        if isinstance(values[0], Tensor):
+            dim = graphs[0].__cat_dim__(key, values[0])
+            if values[0].dim() == 0 or dim is None:
+                raise ValueError(f"'{key}' must be a tensor that can be joined with those of other graphs (got {values[0]!r})")
+            arrays[f"{key}:{dim % values[0].dim()}"] = torch.cat(values, dim).numpy()
+            arrays[f"{key}:sizes"] = np.array([value.size(dim) for value in values])
+        else:
+            arrays[f"{key}:plain"] = np.array(values)
+    return arrays
+
+
+def _graphs(arrays: Arrays) -> list[Data]:
+    """Graphs from flat arrays, as views of them."""
+    columns: dict[str, Sequence[Any]] = {}
+    for name, array in arrays.items():
+        key, _, how = name.partition(":")
+        if how == "plain":
+            columns[key] = array.tolist()
+        elif how.isdigit():
+            columns[key] = torch.from_numpy(array).split(arrays[f"{key}:sizes"].tolist(), dim=int(how))
+    graphs = [Data(**dict(zip(columns, values, strict=True))) for values in zip(*columns.values(), strict=True)]
+    for graph, num_nodes in zip(graphs, arrays["num_nodes"].tolist(), strict=True):
+        if "x" not in graph:
+            graph.num_nodes = num_nodes
+    return graphs
+
+
+def _fingerprint(graphs: Sequence[Data]) -> str:
+    """Tells datasets apart by what is in them."""
+    digest = hashlib.sha256()
+    for name, array in _flat(graphs).items():
+        digest.update(name.encode())
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
+
+
+def _source(transform: BaseTransform) -> str:
+    """Tells versions of a transform apart by the code of its module."""
+    return hashlib.sha256(inspect.getsource(sys.modules[type(transform).__module__]).encode()).hexdigest()[:16]

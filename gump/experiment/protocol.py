@@ -1,0 +1,179 @@
+"""Protocols: which graphs, vertices or links are learned from, chosen on and tested on in every run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import torch
+from torch import Tensor
+
+from gump.datasets.dataset import Dataset
+
+
+class Split(NamedTuple):
+    """Numbers of graphs, or of vertices or links where there is a single graph."""
+
+    train: Tensor
+    val: Tensor
+    test: Tensor
+
+
+class SplitRule(Protocol):
+    """What a protocol is: a number of runs, and for each of them a split."""
+
+    @property
+    def num_runs(self) -> int:
+        """How many runs make the number."""
+        ...
+
+    @property
+    def seed(self) -> int:
+        """Of all runs."""
+        ...
+
+    def split(self, dataset: Dataset, index: int) -> Split:
+        """The split of one run."""
+        ...
+
+
+@dataclass(frozen=True)
+class Fresh:
+    """A fresh random split of everything for every run, the headline protocol for TU.
+
+    The sizes are rounded down as in the code of FoSR (Karhadkar et al., ICLR 2023), and the rest is the test set.
+
+    Args:
+        num_runs: How many runs make the number.
+        seed: Of all runs; run i draws from its own stream.
+        train: Share of the graphs to learn from.
+        val: Share of the graphs to choose on.
+    """
+
+    num_runs: int = 100
+    seed: int = 0
+    train: float = 0.8
+    val: float = 0.1
+
+    def split(self, dataset: Dataset, index: int) -> Split:
+        """Draws a permutation and cuts it."""
+        total = num_items(dataset)
+        num_train, num_val = int(self.train * total), int(self.val * total)
+        return _cut(torch.randperm(total, generator=generator(self.seed, index)), num_train, num_val)
+
+
+@dataclass(frozen=True)
+class FixedTest:
+    """One test set for all runs, and a fresh split of the rest for each, as the paper states it for TU.
+
+    What it measures depends on the draw of the test set, which for MUTAG has 19 graphs; :class:`Fresh` is the sounder headline.
+
+    Args:
+        num_runs: How many runs make the number.
+        seed: Of all runs; run i draws from its own stream.
+        test_seed: Of the test set.
+        test: Share of the graphs to test on.
+        val: Share of the graphs to choose on.
+    """
+
+    num_runs: int = 100
+    seed: int = 0
+    test_seed: int = 0
+    test: float = 0.1
+    val: float = 0.1
+
+    def split(self, dataset: Dataset, index: int) -> Split:
+        """Sets the test set aside and cuts a permutation of the rest."""
+        total = num_items(dataset)
+        num_test, num_val = round(self.test * total), round(self.val * total)
+        order = torch.randperm(total, generator=generator(self.test_seed, -1))
+        rest = order[num_test:][torch.randperm(total - num_test, generator=generator(self.seed, index))]
+        return Split(rest[num_val:].sort().values, rest[:num_val].sort().values, order[:num_test].sort().values)
+
+
+@dataclass(frozen=True)
+class Official:
+    """The split that comes with the dataset; runs differ by the seed of the model only.
+
+    Args:
+        num_runs: How many runs make the number.
+        seed: Of all runs; run i draws from its own stream.
+    """
+
+    num_runs: int = 10
+    seed: int = 0
+
+    def split(self, dataset: Dataset, index: int) -> Split:
+        """Takes the dataset's own split."""
+        if dataset.split is None:
+            raise ValueError(
+                f"'protocol.kind' must be one that draws splits, since {dataset.name} comes with none (got 'official')"
+            )
+        return Split(dataset.split["train"], dataset.split["val"], dataset.split["test"])
+
+
+@dataclass(frozen=True)
+class Links:
+    """A fresh split of a graph's links for every run, with as many pairs that are no links.
+
+    Links are undirected: a link and its reverse are always on the same side. Those that are learned from are not passed along either:
+    ``supervision`` of the training links are asked about and hidden, the others are messages. Validation sees the messages of training;
+    so does the test, so that both measure one model on one graph.
+
+    Args:
+        num_runs: How many runs make the number.
+        seed: Of all runs; run i draws from its own stream.
+        val: Share of the links to choose on.
+        test: Share of the links to test on.
+        supervision: Share of the remaining links that are asked about in training.
+    """
+
+    num_runs: int = 10
+    seed: int = 0
+    val: float = 0.05
+    test: float = 0.1
+    supervision: float = 0.3
+
+    def split(self, dataset: Dataset, index: int) -> Split:
+        """Cuts a permutation of the links; what is in no part is a message."""
+        total = num_items(dataset)
+        num_val, num_test = int(self.val * total), int(self.test * total)
+        order = torch.randperm(total, generator=generator(self.seed, index))
+        num_asked = int(self.supervision * (total - num_val - num_test))
+        val, test, train = order.split([num_val, num_test, total - num_val - num_test])
+        return Split(train[:num_asked].sort().values, val.sort().values, test.sort().values)
+
+
+PROTOCOLS: dict[str, Callable[..., SplitRule]] = {"fresh": Fresh, "fixed_test": FixedTest, "official": Official, "links": Links}
+
+
+def num_items(dataset: Dataset) -> int:
+    """How many things there are to split: graphs, or the vertices or links of the only graph."""
+    if dataset.level == "node":
+        return int(dataset[0].num_nodes or 0)
+    return undirected_links(dataset).size(1) if dataset.level == "link" else len(dataset)
+
+
+def undirected_links(dataset: Dataset) -> Tensor:
+    """Every link of a dataset's only graph once, the smaller vertex first, in their order; loops are no links."""
+    links = torch.unique(dataset[0].edge_index.sort(dim=0).values, dim=1)
+    return links[:, links[0] != links[1]]
+
+
+def generator(seed: int, index: int) -> torch.Generator:
+    """A stream of random numbers of its own for every run."""
+    return torch.Generator().manual_seed(run_seed(seed, index))
+
+
+def run_seed(seed: int, index: int, epoch: int = 0) -> int:
+    """A seed for every run, and for every epoch of it, so that an epoch does not depend on those before except through the model."""
+    mixed = (seed & 0xFFFF_FFFF) * 0x9E37_79B9_7F4A_7C15 + (index + 1) * 0xBF58_476D_1CE4_E5B9 + epoch * 0x94D0_49BB_1331_11EB
+    mixed &= 0xFFFF_FFFF_FFFF_FFFF
+    mixed = ((mixed ^ (mixed >> 30)) * 0xBF58_476D_1CE4_E5B9) & 0xFFFF_FFFF_FFFF_FFFF
+    return (mixed ^ (mixed >> 27)) & 0x7FFF_FFFF_FFFF_FFFF
+
+
+def _cut(order: Tensor, num_train: int, num_val: int) -> Split:
+    parts = order[:num_train], order[num_train : num_train + num_val], order[num_train + num_val :]
+    return Split(*(part.sort().values for part in parts))

@@ -1,0 +1,255 @@
+"""Runs configurations: the road from a dataset to its records."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import json
+import os
+import platform
+import resource
+import statistics
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from importlib.metadata import version
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import torch
+from lightning_fabric import Fabric
+
+import gump
+from gump.experiment.config import Config
+from gump.experiment.feed import Feed, GraphFeed, LinkFeed, NodeFeed
+from gump.experiment.model import build_model
+from gump.experiment.preprocess import prepare
+from gump.experiment.protocol import run_seed
+from gump.experiment.registry import MODELS, takes_line_graph
+from gump.experiment.store import GraphStore
+from gump.experiment.task import TASKS
+from gump.experiment.trainer import Progress, Trainer
+from gump.experiment.watch import Watch
+from gump.record import Record
+
+
+@dataclass(frozen=True)
+class Runner:
+    """Trains the runs of configurations and leaves a record of each.
+
+    A run whose record is there is not trained again, and one that was interrupted goes on from its checkpoint.
+
+    Args:
+        records: The folder of records.
+        device: ``"cpu"``, ``"cuda"`` or what Lightning Fabric knows besides.
+        num_devices: How many of them; each training batch is shared among them.
+        overwrite: Whether to replace records that were made with other settings.
+        watches: Called after every epoch.
+        data_root: The folder of raw data, by default as the loaders find it.
+    """
+
+    records: Path = Path("records")
+    device: str = "cpu"
+    num_devices: int = 1
+    overwrite: bool = False
+    watches: Sequence[Watch] = ()
+    data_root: Path | None = None
+
+    def run(self, config: Config, indices: Iterable[int] | None = None) -> Iterator[Record]:
+        """Makes the records of a configuration, of all its runs or of those with these numbers."""
+        workshop = None
+        for index in range(config.protocol.num_runs) if indices is None else indices:
+            record = self.finished(config, index)
+            if record is None:
+                workshop = workshop or _Workshop(config, self)
+                record = workshop.train(index)
+            yield record
+
+    def finished(self, config: Config, index: int) -> Record | None:
+        """The record of a run, if there is one with these settings."""
+        path = self.path(config, index)
+        if not path.is_file():
+            return None
+        record = Record.load(path)
+        differing = _differences(record.settings, json.loads(json.dumps(config.settings)))
+        if not differing:
+            return record
+        if self.overwrite:
+            return None
+        raise ValueError(
+            f"{path} was made with other settings ({', '.join(differing[:3])}); pass --overwrite to replace it, or another --records"
+        )
+
+    def path(self, config: Config, index: int) -> Path:
+        """Where the record of a run lies."""
+        return Record(config.name, index, {}, "", config.variant).path(self.records)
+
+
+class _Workshop:
+    """What the runs of one configuration share: the data on its device."""
+
+    def __init__(self, config: Config, runner: Runner) -> None:
+        self.config, self.runner, self.training = config, runner, config.training
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # what torch asks for where it should repeat
+        self.fabric = Fabric(
+            accelerator=runner.device,
+            devices=runner.num_devices,
+            precision=self.training.precision,  # type: ignore[arg-type]
+        )
+        self.fabric.launch()
+        self.line_graph = takes_line_graph(MODELS[config.settings["model"]["kind"]])
+        self.dataset = prepare(config.settings, self.line_graph, runner.data_root)
+        self.store = GraphStore(self.dataset.graphs, self.fabric.device) if self.dataset.level in ("graph", "source") else None
+
+    def train(self, index: int) -> Record:
+        """Trains one run and saves its record."""
+        config, protocol = self.config, self.config.protocol
+        if self.fabric.device.type == "cuda":
+            torch.cuda.reset_peak_memory_stats(self.fabric.device)
+        torch.use_deterministic_algorithms(self.training.deterministic, warn_only=True)
+        split = protocol.split(self.dataset, index)
+        torch.manual_seed(run_seed(protocol.seed, index))
+        model = build_model(config.settings, self.dataset)
+        task = TASKS[self.dataset.task]
+        trainer = Trainer(model, self._feed(split, index), task, self.training, protocol.seed, index, self.fabric)
+        path = self.runner.path(config, index)
+        checkpoint = path.with_suffix(".ckpt")
+
+        def watch(epoch: int, results: dict[str, float]) -> None:
+            for each in self.runner.watches:
+                each(config, index, epoch, results)
+
+        progress = trainer.fit(checkpoint, json.dumps([config.settings, index], sort_keys=True), watch)
+        record = Record(
+            name=config.name,
+            index=index,
+            settings=config.settings,
+            metric=task.measure,
+            variant=config.variant,
+            higher_is_better=task.higher_is_better,
+            published=config.published,
+            results=progress.best,
+            history=progress.history,
+            predictions=progress.predictions,
+            test_index=split.test.tolist(),
+            provenance=provenance(self.fabric, self.training.precision),
+            cost=self._cost(model, progress),
+            note=" ".join(filter(None, [progress.diverged, self.dataset.note])),
+            status="diverged" if progress.diverged else "finished",
+        )
+        if self.fabric.is_global_zero:
+            record.save(self.runner.records)
+            checkpoint.unlink(missing_ok=True)
+        return Record.load(path)
+
+    def _feed(self, split: Any, index: int) -> Feed:
+        if self.store is not None:
+            shard = self.fabric.global_rank, self.fabric.world_size
+            return GraphFeed(self.store, split, self.training.batch_size, self.dataset.level, self.training.repeats, shard)
+        if self.dataset.level == "node":
+            return NodeFeed(self.dataset[0], split, self.fabric.device)
+        return LinkFeed(self.dataset, split, run_seed(self.config.protocol.seed, index), self.line_graph, self.fabric.device)
+
+    def _cost(self, model: torch.nn.Module, progress: Progress) -> dict[str, float]:
+        if self.fabric.device.type == "cuda":
+            memory = torch.cuda.max_memory_allocated(self.fabric.device)
+        else:
+            memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+        return {
+            "time_s": sum(progress.times_s),
+            "epoch_time_s": statistics.median(progress.times_s) if progress.times_s else 0.0,
+            "peak_memory_bytes": memory,
+            "num_parameters": sum(p.numel() for p in model.parameters()),
+        }
+
+
+def provenance(fabric: Fabric, precision: str) -> dict[str, Any]:
+    """Where and with what a run was made."""
+    folder = Path(gump.__file__).parent
+
+    def git(*arguments: str) -> str | None:
+        try:
+            command = ["git", "-C", str(folder), *arguments]
+            return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
+        except (OSError, subprocess.SubprocessError):
+            return None
+
+    status = git("status", "--porcelain", "--untracked-files=no")
+    device = torch.cuda.get_device_name(fabric.device) if fabric.device.type == "cuda" else platform.processor() or "cpu"
+    return {
+        "commit": git("rev-parse", "HEAD"),
+        "clean": None if status is None else not status,
+        "versions": {"gump": gump.__version__, "python": platform.python_version()}
+        | {name: version(name) for name in ("torch", "torch_geometric", "numpy", "lightning-fabric", "torchmetrics")},
+        "device": f"{fabric.device.type}: {device}",
+        "num_threads": torch.get_num_threads(),
+        "path": "plain",
+        "precision": precision,
+        "host": platform.node(),
+    }
+
+
+def _differences(old: Any, new: Any, key: str = "") -> list[str]:
+    """What differs between two trees of settings."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        return [d for k in sorted({*old, *new}) for d in _differences(old.get(k), new.get(k), f"{key}.{k}" if key else k)]
+    return [] if old == new else [f"{key} was {old!r}, is {new!r}"]
+
+
+def parse_indices(text: str) -> list[int]:
+    """Reads numbers of runs.
+
+    Example:
+        >>> parse_indices("0-3,7")
+        [0, 1, 2, 3, 7]
+    """
+    indices: list[int] = []
+    for part in text.split(","):
+        first, dash, last = part.strip().partition("-")
+        if not first.isdigit() or (dash and not last.isdigit()) or (dash and int(last) < int(first)):
+            raise ValueError(f"'--splits' must be numbers and ranges such as 0-9,12 (got '{text}')")
+        indices += range(int(first), int(last or first) + 1)
+    return indices
+
+
+def run_all(runner: Runner, configs: Sequence[Config], indices: Sequence[int] | None = None, num_jobs: int = 1) -> Iterator[Record]:
+    """Makes the records of several configurations, one after the other or several at a time.
+
+    What is wrong with any of them is said before the first is trained.
+
+    Args:
+        runner: Where and how.
+        configs: The configurations.
+        indices: The numbers of the runs, by default all of each protocol.
+        num_jobs: How many processes share the work, with one thread each. They have no watches.
+    """
+    pairs = [(config, i) for config in configs for i in (indices if indices is not None else range(config.protocol.num_runs))]
+    for config, index in pairs:
+        runner.finished(config, index)
+    if num_jobs == 1:
+        for config, group in itertools.groupby(pairs, key=lambda pair: pair[0]):
+            yield from runner.run(config, [index for _, index in group])
+        return
+    silent = dataclasses.replace(runner, watches=())
+    with ProcessPoolExecutor(num_jobs, get_context("spawn"), initializer=torch.set_num_threads, initargs=(1,)) as pool:
+        try:
+            yield from pool.map(_run_one, itertools.repeat(silent), *zip(*pairs, strict=True))
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _run_one(runner: Runner, config: Config, index: int) -> Record:
+    """Makes one record in a process that keeps the data of the configuration it worked on last."""
+    if record := runner.finished(config, index):
+        return record
+    if _LAST.get("config") != config:
+        _LAST.update(config=config, workshop=_Workshop(config, runner))
+    workshop: _Workshop = _LAST["workshop"]
+    return workshop.train(index)
+
+
+_LAST: dict[str, Any] = {}

@@ -1,0 +1,94 @@
+"""What an answer is worth: the loss that is learned from and the measure that is reported."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy, l1_loss
+from torchmetrics.functional import mean_absolute_error
+from torchmetrics.functional.classification import binary_auroc, multiclass_accuracy, multilabel_average_precision
+
+
+class Task(NamedTuple):
+    """How the answers to one kind of question are judged.
+
+    Args:
+        measure: Its name.
+        higher_is_better: Whether more of it is better.
+        loss: The mean loss of predictions against targets.
+        judge: The measure of all predictions against all targets.
+        answer: What to write down for each prediction.
+        truth: What to write down for each target, in the same terms.
+    """
+
+    measure: str
+    higher_is_better: bool
+    loss: Callable[[Tensor, Tensor], Tensor]
+    judge: Callable[[Tensor, Tensor], Tensor]
+    answer: Callable[[Tensor], list[Any]]
+    truth: Callable[[Tensor], list[Any]]
+
+    def better(self, new: float, old: float) -> bool:
+        """Whether a value of the measure is better than another; anything is better than NaN."""
+        return old != old or (new > old if self.higher_is_better else new < old)
+
+
+def _classes(out: Tensor, y: Tensor) -> Tensor:
+    return cross_entropy(out, y.view(-1))
+
+
+def _accuracy(out: Tensor, y: Tensor) -> Tensor:
+    return multiclass_accuracy(out, y.view(-1), num_classes=out.size(1), average="micro")
+
+
+def _labels(out: Tensor, y: Tensor) -> Tensor:
+    """Labels that are missing (NaN) count for nothing."""
+    y = y.view_as(out).to(out.dtype)
+    known = ~y.isnan()
+    loss = binary_cross_entropy_with_logits(out, torch.where(known, y, 0), reduction="none")
+    return torch.where(known, loss, 0).sum() / known.sum().clamp_min(1)
+
+
+def _auroc(out: Tensor, y: Tensor) -> Tensor:
+    return binary_auroc(out.sigmoid().view(-1), y.view(-1).long())
+
+
+def _average_precision(out: Tensor, y: Tensor) -> Tensor:
+    """The mean over labels, as in the Long Range Graph Benchmark; a label without a positive counts for nothing."""
+    y = y.view_as(out)
+    target = torch.where(y.isnan(), -1, y).long()
+    scores = multilabel_average_precision(out.sigmoid(), target, num_labels=out.size(1), average="none", ignore_index=-1)
+    return scores[(target == 1).any(0)].mean()
+
+
+def _numbers(out: Tensor, y: Tensor) -> Tensor:
+    return l1_loss(out, y.view_as(out).to(out.dtype))
+
+
+def _mean_absolute_error(out: Tensor, y: Tensor) -> Tensor:
+    return mean_absolute_error(out.contiguous(), y.view_as(out).to(out.dtype).contiguous())
+
+
+def _largest(out: Tensor) -> list[Any]:
+    return out.argmax(-1).tolist()
+
+
+def _listed(y: Tensor) -> list[Any]:
+    return y.view(-1).tolist()
+
+
+def _rounded(out: Tensor) -> list[Any]:
+    rows = [[float(f"{value:.5g}") for value in row] for row in out.tolist()]
+    return [row[0] for row in rows] if out.size(1) == 1 else rows
+
+
+TASKS = {
+    "multiclass": Task("accuracy", True, _classes, _accuracy, _largest, _listed),
+    "binary": Task("auroc", True, _labels, _auroc, _rounded, _listed),
+    "multilabel": Task("ap", True, _labels, _average_precision, _rounded, _rounded),
+    "regression": Task("mae", False, _numbers, _mean_absolute_error, _rounded, _rounded),
+}
+"""By the names of :data:`gump.datasets.dataset.TASKS`."""

@@ -1,0 +1,336 @@
+"""The training loop."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import asdict, dataclass, field
+from io import BytesIO
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from lightning_fabric import Fabric
+from torch import Tensor
+from torch.optim.lr_scheduler import LambdaLR, ReduceLROnPlateau
+
+from gump.experiment.feed import Feed
+from gump.experiment.model import base_parameters, predict
+from gump.experiment.protocol import run_seed
+from gump.experiment.task import Task
+from gump.record import write_atomically
+
+SAVE_EVERY_S = 10.0
+"""Seconds between checkpoints."""
+
+Watch = Callable[[int, dict[str, float]], None]
+"""Called after every epoch with its number and its results."""
+
+
+@dataclass(frozen=True)
+class Training:
+    """How a model is trained: the ``train`` table of a configuration.
+
+    Args:
+        epochs: The most epochs.
+        batch_size: Graphs in a batch.
+        lr: Learning rate.
+        weight_decay: Added to the gradient (Adam) or taken off the weights (AdamW).
+        base_lr: Learning rate of the base GNN and of embeddings, if it differs.
+        base_weight_decay: Their weight decay, if it differs.
+        optimizer: ``"adam"`` or ``"adamw"``.
+        schedule: ``"cosine"`` falls to zero at the last epoch, ``"plateau"`` lowers the rate when the validation loss no longer falls,
+            ``"plateau_train"`` when the training loss does not.
+        warmup: Epochs in which the rate rises, for ``"cosine"``.
+        plateau_factor: What the rate is multiplied with.
+        plateau_patience: Epochs without progress before that.
+        clip: The largest norm of the gradient.
+        patience: Epochs without progress on ``monitor`` before training stops.
+        monitor: What ``patience`` looks at on validation: ``"loss"`` or ``"metric"``.
+        threshold: By what factor it must improve to count as progress.
+        stop_at: A validation measure that is good enough,
+        stop_after: if it is reached in so many epochs in a row.
+        repeats: How often an epoch goes through the training set.
+        precision: Lightning Fabric's name of the arithmetic.
+        deterministic: Whether to ask torch for algorithms that repeat bit for bit, where it has them.
+    """
+
+    epochs: int = 100
+    batch_size: int = 64
+    lr: float = 1e-3
+    weight_decay: float = 0.0
+    base_lr: float | None = None
+    base_weight_decay: float | None = None
+    optimizer: str = "adam"
+    schedule: str | None = None
+    warmup: int = 0
+    plateau_factor: float = 0.1
+    plateau_patience: int = 10
+    clip: float | None = None
+    patience: int | None = None
+    monitor: str = "loss"
+    threshold: float = 1.0
+    stop_at: float | None = None
+    stop_after: int = 3
+    repeats: int = 1
+    precision: str = "32-true"
+    deterministic: bool = True
+
+    def __post_init__(self) -> None:
+        choices = {
+            "optimizer": ("adam", "adamw"),
+            "schedule": (None, "cosine", "plateau", "plateau_train"),
+            "monitor": ("loss", "metric"),
+        }
+        for name, known in choices.items():
+            if getattr(self, name) not in known:
+                raise ValueError(f"'train.{name}' must be one of {known} (got {getattr(self, name)!r})")
+        for name in ("epochs", "batch_size", "repeats", "stop_after"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"'train.{name}' must be at least 1 (got {getattr(self, name)})")
+        for name in ("lr", "weight_decay", "base_lr", "base_weight_decay", "clip"):
+            if (value := getattr(self, name)) is not None and not (value >= 0 and math.isfinite(value)):
+                raise ValueError(f"'train.{name}' must be finite and not negative (got {value})")
+
+
+@dataclass
+class Progress:
+    """What has been reached so far; plain numbers, so that a checkpoint holds it as it is."""
+
+    epoch: int = 0
+    history: dict[str, list[float]] = field(default_factory=dict)
+    best: dict[str, dict[str, float]] = field(default_factory=dict)
+    predictions: dict[str, list[Any]] = field(default_factory=dict)
+    reference: float = math.nan
+    num_idle: int = 0
+    num_good: int = 0
+    times_s: list[float] = field(default_factory=list)
+    diverged: str = ""
+
+
+class Trainer:
+    """Trains one model and keeps what it reached.
+
+    Every epoch starts from a seed of its own, so a run that was stopped goes on from its checkpoint as if nothing had happened. A loss that is
+    not finite ends the run with the weights from before that epoch.
+
+    Args:
+        model: A predictor; trained in place, left with the weights of the last epoch.
+        feed: Its batches.
+        task: How its answers are judged.
+        training: The settings.
+        seed: Of all runs.
+        index: The number of this run.
+        fabric: Where and in what precision to compute.
+    """
+
+    def __init__(
+        self,
+        model: torch.nn.Module,
+        feed: Feed,
+        task: Task,
+        training: Training,
+        seed: int = 0,
+        index: int = 0,
+        fabric: Fabric | None = None,
+    ) -> None:
+        self.feed, self.task, self.training, self.seed, self.index = feed, task, training, seed, index
+        self.fabric = fabric or Fabric(accelerator="cpu", devices=1, precision=training.precision)  # type: ignore[arg-type]
+        optimizer = _optimizer(model, training)
+        self.schedule = _schedule(optimizer, training)
+        self.module, self.optimizer = self.fabric.setup(model, optimizer)
+        self.progress = Progress()
+
+    def fit(self, checkpoint: Path | None = None, identity: str = "", watch: Watch | None = None) -> Progress:
+        """Trains to the end.
+
+        Args:
+            checkpoint: The file to save to now and then, and to go on from if it is there.
+            identity: Of the run; a checkpoint of another is not used.
+            watch: Called after every epoch with its number and its results.
+        """
+        if checkpoint is not None and (found := _read(checkpoint, identity)):
+            self.load_state_dict(found)
+        saved = time.monotonic()
+        while not self.finished:
+            start = time.perf_counter()
+            before = deepcopy(self.state_dict())
+            train_loss = self._train_epoch()
+            if math.isfinite(train_loss):
+                self._evaluate_epoch(train_loss)
+                self._step_schedule()
+                self.progress.times_s.append(time.perf_counter() - start)
+                if watch:
+                    watch(self.progress.epoch, {key: values[-1] for key, values in self.progress.history.items()})
+            else:
+                self.load_state_dict(deepcopy(before))
+                failure = self._first_failure()
+                self.load_state_dict(before)
+                self.progress.diverged = failure
+            if checkpoint is not None and time.monotonic() - saved > SAVE_EVERY_S and self.fabric.is_global_zero:
+                self.save(checkpoint, identity)
+                saved = time.monotonic()
+        return self.progress
+
+    @property
+    def finished(self) -> bool:
+        """Whether there is nothing left to do."""
+        progress, training = self.progress, self.training
+        return (
+            progress.epoch >= training.epochs
+            or bool(progress.diverged)
+            or (training.patience is not None and progress.num_idle > training.patience)
+            or (training.stop_at is not None and progress.num_good >= training.stop_after)
+        )
+
+    def _train_epoch(self, each: Callable[[int, Tensor], None] | None = None) -> float:
+        """Goes once through the training set; returns the mean loss. Nothing waits for the device before the end."""
+        stream = run_seed(self.seed, self.index, self.progress.epoch + 1)
+        torch.manual_seed(stream)
+        self.module.train()
+        total, count = torch.zeros((), device=self.fabric.device), 0
+        for step, batch in enumerate(self.feed.train_batches(torch.Generator().manual_seed(stream))):
+            self.optimizer.zero_grad()
+            loss = self.task.loss(predict(self.module, batch), batch.y)
+            self.fabric.backward(loss)
+            if each:
+                each(step, loss)
+            if self.training.clip is not None:
+                self.fabric.clip_gradients(self.module, self.optimizer, max_norm=self.training.clip, error_if_nonfinite=False)
+            self.optimizer.step()
+            size = batch.y.size(0)
+            total, count = total + size * loss.detach().float(), count + size
+        return float(total) / max(count, 1)
+
+    def _evaluate_epoch(self, train_loss: float) -> None:
+        """Looks at validation; at the test set only where this epoch may be the one that counts."""
+        progress, task = self.progress, self.task
+        val_loss, val, *_ = evaluate(self.module, self.feed, "val", task)
+        progress.epoch += 1
+        now = {"train_loss": train_loss, "val_loss": val_loss, "val": val}
+        for key, value in now.items():
+            progress.history.setdefault(key, []).append(value)
+        self._count(val_loss, val)
+        rules = {
+            "loss": val_loss < progress.best.get("loss", {}).get("val_loss", math.inf),
+            "metric": task.better(val, progress.best.get("metric", {}).get("val", math.nan)),
+            "last": self.finished,
+        }
+        if any(rules.values()):
+            test_loss, test, out, y = evaluate(self.module, self.feed, "test", task)
+            progress.predictions["target"] = task.truth(y)
+            for rule in (rule for rule, holds in rules.items() if holds):
+                progress.best[rule] = {"epoch": progress.epoch, **now, "test_loss": test_loss, "test": test}
+                progress.predictions[rule] = task.answer(out)
+
+    def _count(self, val_loss: float, val: float) -> None:
+        """Counts the epochs without progress, and those that are good enough."""
+        progress, training, task = self.progress, self.training, self.task
+        falls = training.monitor == "loss" or not task.higher_is_better
+        value = val_loss if training.monitor == "loss" else val
+        idle = value * training.threshold >= progress.reference if falls else value <= progress.reference * training.threshold
+        progress.num_idle = progress.num_idle + 1 if idle else 0
+        progress.reference = progress.reference if idle else value
+        if training.stop_at is not None:
+            progress.num_good = 0 if task.better(training.stop_at, val) else progress.num_good + 1
+
+    def _step_schedule(self) -> None:
+        if isinstance(self.schedule, ReduceLROnPlateau):
+            series = "train_loss" if self.training.schedule == "plateau_train" else "val_loss"
+            self.schedule.step(self.progress.history[series][-1])
+        elif self.schedule is not None:
+            self.schedule.step()
+
+    def _first_failure(self) -> str:
+        """Runs an epoch again, now step by step, and tells where it fails."""
+        failures: list[str] = []
+
+        def check(step: int, loss: Tensor) -> None:
+            if failures or bool(loss.isfinite()):
+                return
+            sizes = {name: float(p.grad.abs().max()) for name, p in self.module.named_parameters() if p.grad is not None}
+            name = max(sizes, key=lambda n: math.inf if math.isnan(sizes[n]) else sizes[n], default="")
+            failures.append(
+                f"step {step + 1}: the loss is {float(loss)}; the largest gradient, {sizes.get(name, 0):.3g}, is that of '{name}'"
+            )
+
+        self._train_epoch(check)
+        return f"epoch {self.progress.epoch + 1}, {failures[0] if failures else 'the mean loss is not finite'}"
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything that the next epoch depends on."""
+        return {
+            "model": self.module.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "schedule": self.schedule.state_dict() if self.schedule else {},
+            "progress": asdict(self.progress),
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Goes back, or on, to a state."""
+        self.module.load_state_dict(state["model"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        if self.schedule:
+            self.schedule.load_state_dict(state["schedule"])
+        self.progress = Progress(**state["progress"])
+
+    def save(self, checkpoint: Path, identity: str = "") -> None:
+        """Writes the state; a reader sees the old file or the new one, never half of one."""
+        buffer = BytesIO()
+        torch.save({"identity": identity, **self.state_dict()}, buffer)
+        write_atomically(checkpoint, buffer.getvalue())
+
+
+def _read(checkpoint: Path, identity: str) -> dict[str, Any] | None:
+    """Reads a checkpoint of this very run, if there is one."""
+    if not checkpoint.is_file():
+        return None
+    state: dict[str, Any] = torch.load(checkpoint, map_location="cpu", weights_only=True)
+    return state if state.pop("identity") == identity else None
+
+
+class Evaluation(NamedTuple):
+    """What a model answered, and how good that was."""
+
+    loss: float
+    measure: float
+    prediction: Tensor
+    target: Tensor
+
+
+@torch.no_grad()
+def evaluate(module: torch.nn.Module, feed: Feed, part: str, task: Task) -> Evaluation:
+    """Judges a model on one part of a feed."""
+    module.eval()
+    pairs = [(predict(module, batch).float(), batch.y) for batch in feed.batches(part)]
+    out, y = torch.cat([o for o, _ in pairs]), torch.cat([y for _, y in pairs])
+    return Evaluation(float(task.loss(out, y)), float(task.judge(out, y)), out, y)
+
+
+def _optimizer(model: torch.nn.Module, training: Training) -> torch.optim.Optimizer:
+    """Two groups: the base GNN with the embeddings, and the rest."""
+    base = set(base_parameters(model))
+    base_lr = training.lr if training.base_lr is None else training.base_lr
+    base_decay = training.weight_decay if training.base_weight_decay is None else training.base_weight_decay
+    groups = [
+        {"params": [p for p in model.parameters() if p in base], "lr": base_lr, "weight_decay": base_decay},
+        {"params": [p for p in model.parameters() if p not in base], "lr": training.lr, "weight_decay": training.weight_decay},
+    ]
+    kind = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[training.optimizer]
+    return kind([group for group in groups if group["params"]])
+
+
+def _schedule(optimizer: torch.optim.Optimizer, training: Training) -> LambdaLR | ReduceLROnPlateau | None:
+    if training.schedule is None:
+        return None
+    if training.schedule != "cosine":
+        return ReduceLROnPlateau(optimizer, factor=training.plateau_factor, patience=training.plateau_patience)
+
+    def factor(epoch: int) -> float:
+        if epoch < training.warmup:
+            return (epoch + 1) / (training.warmup + 1)
+        return 0.5 * (1 + math.cos(math.pi * (epoch - training.warmup) / max(training.epochs - training.warmup, 1)))
+
+    return LambdaLR(optimizer, factor)

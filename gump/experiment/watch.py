@@ -1,0 +1,32 @@
+"""Those who watch a run: called after every epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from gump.experiment.config import Config
+
+Watch = Callable[[Config, int, int, dict[str, float]], None]
+"""Takes the configuration, the number of the run, the epoch and its results."""
+
+
+def tensorboard_writer(folder: Path | None) -> list[Watch]:
+    """A watch that logs for TensorBoard, if a folder is given."""
+    if folder is None:
+        return []
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError as error:
+        raise ImportError("'--tensorboard' needs the package tensorboard; install it with: pip install tensorboard") from error
+    writers: dict[tuple[str, int], SummaryWriter] = {}
+
+    def watch(config: Config, index: int, epoch: int, results: dict[str, float]) -> None:
+        key = config.title, index
+        if key not in writers:
+            writers[key] = SummaryWriter(str(folder / config.name / config.variant / f"{index:03d}"))
+        for name, value in results.items():
+            writers[key].add_scalar(name, value, epoch)
+        writers[key].flush()
+
+    return [watch]

@@ -1,0 +1,124 @@
+"""How fast a walk mixes, and how one edge changes that: the second eigenpair of the normalized Laplacian."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
+from scipy.sparse.linalg import LinearOperator, eigsh
+
+Floats = NDArray[np.float64]
+
+_DENSE = 512  # vertices up to which all eigenvectors are cheaper than a few
+_TOLERANCE = 1e-9  # numbers closer than this count as equal: rounding shall not choose
+
+
+def fiedler_pair(adjacency: Floats, seed: int = 0) -> tuple[float, Floats, NDArray[np.int64]]:
+    r"""Finds the smallest non-zero eigenvalue of the normalized Laplacian, with its eigenvector.
+
+    .. math::
+        (\mathbf{I} - \mathbf{D}^{-1/2}\mathbf{A}\mathbf{D}^{-1/2})\, \mathbf{f} = \lambda \mathbf{f}, \quad \lVert\mathbf{f}\rVert = 1
+
+    Each connected component has one zero eigenvalue; its next one is its gap. The component with the smallest gap is the slowest,
+    and the vector lives on it alone (on the first of them, where several are equally slow). The sign is arbitrary.
+
+    The eigenvector of a repeated eigenvalue is not unique: then a random vector is projected onto the eigenspace, which depends on
+    the seed and on the order of the vertices but not on the routine that found the eigenspace. A component of more than 512 vertices
+    is left to an iterative routine that starts at the random vector and may return any vector of that space.
+
+    Args:
+        adjacency: Symmetric matrix of non-negative weights without diagonal.
+        seed: Chooses the vector of a repeated eigenvalue.
+
+    Returns:
+        The eigenvalue, the entries of the vector on the slowest component, and the vertices of that component, ascending. Zero, and
+        two empty arrays, where there is no edge.
+
+    Shapes:
+        - **adjacency:** :math:`(n, n)`
+        - **vector, vertices:** :math:`(c)`
+
+    Example:
+        >>> import numpy as np
+        >>> gap, vector, vertices = fiedler_pair(np.array([[0.0, 1.0, 0.0], [1.0, 0.0, 1.0], [0.0, 1.0, 0.0]]))
+        >>> round(gap, 6), np.abs(vector).round(3).tolist()
+        (1.0, [0.707, 0.0, 0.707])
+    """
+    num_components, label = connected_components(csr_array(adjacency), directed=False)
+    start = np.random.default_rng(seed).standard_normal(len(adjacency))
+    slowest: tuple[float, Floats, NDArray[np.int64]] = (np.inf, np.empty(0), np.empty(0, dtype=np.int64))
+    sizes = np.bincount(label, minlength=num_components)
+    for component in np.flatnonzero(sizes > 1):
+        vertices = np.flatnonzero(label == component)
+        gap, vector = _second_pair(adjacency[np.ix_(vertices, vertices)], start[vertices])
+        if gap < slowest[0] - _TOLERANCE:
+            slowest = gap, vector, vertices
+    return slowest if slowest[2].size else (0.0, *slowest[1:])
+
+
+def gap_change(gap: float, vector: Floats) -> Floats:
+    r"""Estimates for every pair of vertices how the gap changes per unit of weight that is put on the edge between them.
+
+    .. math::
+        \Delta_{uv} = (f_u - f_v)^2 - \lambda (f_u^2 + f_v^2)
+
+    With :math:`\mathbf{f}` divided by the roots of the degrees this is the derivative of the eigenvalue, where that is simple.
+
+    Args:
+        gap: The eigenvalue.
+        vector: Its eigenvector.
+
+    Shapes:
+        - **vector:** :math:`(c)`
+        - **output:** :math:`(c, c)`
+
+    Example:
+        >>> import numpy as np
+        >>> gap_change(0.5, np.array([1.0, -1.0]))
+        array([[-1.,  3.],
+               [ 3., -1.]])
+    """
+    square = vector**2
+    return (vector[:, None] - vector) ** 2 - gap * (square[:, None] + square)
+
+
+def best_pair(scores: Floats, candidates: NDArray[np.bool_]) -> tuple[int, int] | None:
+    """Finds the pair :math:`u < v` with the largest score among the candidates, the first of them where scores differ by rounding only.
+
+    Args:
+        scores: Symmetric matrix of scores.
+        candidates: Symmetric matrix that says which pairs may be chosen; its diagonal is not looked at.
+
+    Returns:
+        The pair, or None where there is no candidate.
+
+    Example:
+        >>> import numpy as np
+        >>> best_pair(np.ones((3, 3)), np.array([[0, 0, 1], [0, 0, 1], [1, 1, 0]], dtype=bool))
+        (0, 2)
+    """
+    rows, columns = np.nonzero(np.triu(candidates, 1))
+    if not rows.size:
+        return None
+    values = scores[rows, columns]
+    first = int(np.argmax(values >= values.max() - _TOLERANCE * np.abs(values).max()))
+    return int(rows[first]), int(columns[first])
+
+
+def _second_pair(adjacency: Floats, start: Floats) -> tuple[float, Floats]:
+    """The second eigenpair of a connected graph, with the vector that the start leads to where there are several."""
+    root = np.sqrt(adjacency.sum(axis=1))
+    if len(adjacency) <= _DENSE:
+        values, vectors = np.linalg.eigh(np.eye(len(adjacency)) - adjacency / root / root[:, None])
+        space = vectors[:, np.flatnonzero(values <= values[1] + _TOLERANCE)[1:]]
+        vector = space @ (start @ space)
+        return float(values[1]), vector / np.linalg.norm(vector)
+    matrix, constant = csr_array(adjacency / root / root[:, None]), root / np.linalg.norm(root)
+
+    def flipped(x: Floats) -> Floats:  # 2 - L without its kernel: the second smallest eigenvalue of L becomes the largest
+        return matrix @ x + x - 2 * constant * (constant @ x)
+
+    size = len(adjacency)
+    values, vectors = eigsh(LinearOperator((size, size), matvec=flipped, dtype=np.float64), k=1, which="LA", v0=start)
+    return float(2 - values[0]), vectors[:, 0]

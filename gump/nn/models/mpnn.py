@@ -1,0 +1,185 @@
+"""The plain message-passing networks."""
+
+from __future__ import annotations
+
+import itertools
+
+import torch
+from torch import Tensor
+from torch_geometric.nn import MLP, GCNConv, GINConv, GraphConv
+from torch_geometric.nn.inits import reset
+from torch_geometric.nn.resolver import activation_resolver
+
+from gump.nn.models.gump import NORMS, _check_name, _norm
+from gump.nn.normalized_adjacency import normalized_adjacency
+
+CONVS = ("gcn", "gin", "graph")
+Operator = tuple[Tensor, Tensor | None]
+
+
+class MPNN(torch.nn.Module):
+    r"""A stack of graph convolutions: GCN (`Kipf & Welling, ICLR 2017 <https://openreview.net/forum?id=SJU4ayYgl>`_), GIN (`Xu et al., ICLR
+    2019 <https://openreview.net/forum?id=ryGs6iA5Km>`_) or GraphConv (`Morris et al., AAAI 2019 <https://arxiv.org/abs/1810.02244>`_).
+
+    .. math::
+        \mathbf{X}^{(k)} = \mathrm{dropout}(\sigma(\mathrm{norm}(\mathrm{conv}_k(\mathbf{X}^{(k-1)}, \hat{\mathbf{A}}))))
+
+    With ``out_channels`` the last convolution maps to it, and nothing follows. So the network of the TU protocol, which averages the logits
+    of the vertices (`Karhadkar et al., ICLR 2023 <https://openreview.net/forum?id=3YjQfCLdrzz>`_), is ``MPNN(in_channels, 64, 5,
+    out_channels=num_classes, dropout=0.5)``: four hidden layers and one that classifies. The "+layer" rows of the paper's tables are the
+    same with eight hidden layers in place of four (a comment in the paper's source says so).
+
+    With several relations a layer sums one convolution for each and a linear map of the vertex itself (R-GCN, R-GIN), so that edges that a
+    rewiring has added have weights of their own:
+
+    .. math::
+        \mathbf{X}' = \mathbf{X} \mathbf{W}_0 + \mathbf{b}_0 + \sum_{r} \mathrm{conv}_r(\mathbf{X}, \mathbf{A}_r)
+
+    GIN does not use edge weights, and none of the three uses edge attributes. Edges whose type is not below ``num_relations`` are not seen.
+
+    Args:
+        in_channels: Width of the vertex features.
+        hidden_channels: Width of every layer.
+        num_layers: The number of convolutions.
+        out_channels: Width of the last convolution, which then is linear; by default it is like the others.
+        conv: ``"gcn"``, ``"gin"`` or ``"graph"``.
+        num_relations: How many types of edges there are.
+        residual: Whether layers add to their input, where the widths agree.
+        dropout: Probability of dropping an entry after each layer.
+        act: The nonlinearity, by its name in torch.
+        norm: ``"batch"``, ``"layer"`` or none, after every convolution.
+        mlp_norm: The same for the inside of GIN's MLP, which is linear, norm, nonlinearity, linear.
+
+    Shapes:
+        - **x:** :math:`(N, F_{in})`
+        - **edge_index:** :math:`(2, E)`
+        - **edge_weight:** :math:`(E)`
+        - **edge_type:** :math:`(E)`
+        - **output:** :math:`(N, F_{out})`
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        hidden_channels: int,
+        num_layers: int,
+        out_channels: int | None = None,
+        conv: str = "gcn",
+        num_relations: int = 1,
+        residual: bool = False,
+        dropout: float = 0.0,
+        act: str = "relu",
+        norm: str | None = None,
+        mlp_norm: str | None = "batch",
+    ) -> None:
+        super().__init__()
+        _check_name("conv", conv, CONVS)
+        _check_name("norm", norm, NORMS, optional=True)
+        _check_name("mlp_norm", mlp_norm, NORMS, optional=True)
+        for argument, value in (("num_layers", num_layers), ("num_relations", num_relations)):
+            if value < 1:
+                raise ValueError(f"'{argument}' must be at least 1 (got {value})")
+        self.in_channels, self.hidden_channels, self.num_layers = in_channels, hidden_channels, num_layers
+        self.out_channels = hidden_channels if out_channels is None else out_channels
+        self.conv, self.num_relations, self.residual, self.linear_last = conv, num_relations, residual, out_channels is not None
+        self.act, self.dropout = activation_resolver(act), torch.nn.Dropout(dropout)
+        widths = [in_channels] + [hidden_channels] * (num_layers - 1) + [self.out_channels]
+        self.convs = torch.nn.ModuleList()
+        for pair in itertools.pairwise(widths):
+            relations = [_conv(conv, *pair, act, mlp_norm) for _ in range(num_relations)]
+            self.convs.append(relations[0] if num_relations == 1 else _SumOfRelations(relations, *pair))
+        self.norms = torch.nn.ModuleList(_norm(norm, hidden_channels) for _ in range(num_layers - self.linear_last))
+
+    def reset_parameters(self) -> None:
+        """Draws new weights."""
+        reset(self.convs)
+        reset(self.norms)
+
+    def forward(
+        self,
+        x: Tensor,
+        edge_index: Tensor,
+        edge_weight: Tensor | None = None,
+        edge_attr: Tensor | None = None,
+        batch: Tensor | None = None,
+        edge_type: Tensor | None = None,
+    ) -> Tensor:
+        """Computes vertex representations.
+
+        Args:
+            x: Vertex features.
+            edge_index: The edges, those of an undirected graph in both directions.
+            edge_weight: Weights that GCN and GraphConv multiply with.
+            edge_attr: Not used.
+            batch: Not used: a batch of graphs is one disconnected graph.
+            edge_type: The relation of every edge, required if there are several.
+        """
+        operators = self._operators(x, edge_index, edge_weight, edge_type)
+        for k, conv in enumerate(self.convs):
+            new = conv(x, operators) if isinstance(conv, _SumOfRelations) else _apply(conv, x, operators[0])
+            if k < len(self.norms):
+                new = self.dropout(self.act(self.norms[k](new)))
+                new = x + new if self.residual and new.size(-1) == x.size(-1) else new
+            x = new
+        return x
+
+    def _operators(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None, edge_type: Tensor | None) -> list[Operator]:
+        """What each relation multiplies with. Computed once for all layers, in shapes that do not depend on the types of the edges."""
+        if self.num_relations > 1 and edge_type is None:
+            raise ValueError(
+                f"'edge_type' must tell the relation of every edge for num_relations={self.num_relations} (got None); rewire with a "
+                f"transform that marks the edges it adds, or pass num_relations=1"
+            )
+        operators: list[Operator] = []
+        for relation in range(self.num_relations):
+            member = None if self.num_relations == 1 or edge_type is None else edge_type.reshape(-1) == relation
+            index, weight = edge_index, None if edge_weight is None else edge_weight.reshape(-1).to(x.dtype)
+            if self.conv == "gin":
+                weight = None
+                if member is not None:  # an edge of another relation brings a row of zeros, see _apply
+                    index = torch.stack([edge_index[0] + x.size(0) * ~member, edge_index[1]])
+            elif member is not None:
+                weight = member.to(x.dtype) if weight is None else weight * member
+            if self.conv == "gcn":
+                index, weight = normalized_adjacency(index, weight, x.size(0), x.dtype)
+            operators.append((index, weight))
+        return operators
+
+    def __repr__(self) -> str:
+        relations = f", num_relations={self.num_relations}" if self.num_relations > 1 else ""
+        return (
+            f"{type(self).__name__}({self.in_channels}, {self.hidden_channels}, num_layers={self.num_layers}, "
+            f"out_channels={self.out_channels}, conv='{self.conv}'{relations})"
+        )
+
+
+class _SumOfRelations(torch.nn.Module):
+    """One convolution for each relation, and a linear map of the vertex itself."""
+
+    def __init__(self, convs: list[torch.nn.Module], in_channels: int, out_channels: int) -> None:
+        super().__init__()
+        self.convs, self.lin = torch.nn.ModuleList(convs), torch.nn.Linear(in_channels, out_channels)
+
+    def reset_parameters(self) -> None:
+        reset(self.convs)
+        self.lin.reset_parameters()
+
+    def forward(self, x: Tensor, operators: list[Operator]) -> Tensor:
+        out = self.lin(x)
+        sources = torch.cat([x, torch.zeros_like(x)])  # [2 * num_nodes, channels]
+        for conv, operator in zip(self.convs, operators, strict=True):
+            out = out + _apply(conv, (sources, x) if isinstance(conv, GINConv) else x, operator)
+        return out
+
+
+def _conv(name: str, in_channels: int, out_channels: int, act: str, mlp_norm: str | None) -> torch.nn.Module:
+    if name == "gcn":
+        return GCNConv(in_channels, out_channels, normalize=False)
+    if name == "graph":
+        return GraphConv(in_channels, out_channels)
+    return GINConv(MLP([in_channels, out_channels, out_channels], act=act, **NORMS.get(mlp_norm or "", {"norm": None})))
+
+
+def _apply(conv: torch.nn.Module, x: Tensor | tuple[Tensor, Tensor], operator: Operator) -> Tensor:
+    index, weight = operator
+    return conv(x, index) if isinstance(conv, GINConv) else conv(x, index, weight)

@@ -1,0 +1,54 @@
+"""The adjacency matrix that graph convolutions multiply with."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def normalized_adjacency(
+    edge_index: Tensor, edge_weight: Tensor | None, num_nodes: int, dtype: torch.dtype, self_loops: bool = True
+) -> tuple[Tensor, Tensor]:
+    r"""Divides every edge by the square roots of the degrees at its ends, as graph convolutional networks (`Kipf & Welling, ICLR 2017
+    <https://openreview.net/forum?id=SJU4ayYgl>`_) do.
+
+    .. math::
+        \hat{\mathbf{A}} = \mathbf{D}^{-1/2} \mathbf{A} \mathbf{D}^{-1/2}
+
+    What PyG's ``gcn_norm`` computes, for a model to compute once and give to all its layers, in a form that `torch.func.vmap` can run: no
+    shape depends on the values of a tensor. A self-loop that is there already keeps its weight; its column then stays with weight zero,
+    and the weight is found in the loop that is appended. Of several self-loops at a vertex the mean counts.
+
+    Args:
+        edge_index: The edges, those of an undirected graph in both directions.
+        edge_weight: Weights, by default one.
+        num_nodes: The number of vertices.
+        dtype: The type of the result.
+        self_loops: Whether every vertex gets a self-loop of weight one first.
+
+    Shapes:
+        - **edge_index:** :math:`(2, E)`
+        - **edge_weight:** :math:`(E)`
+        - **output:** :math:`(2, E + N)` and :math:`(E + N)`, or :math:`(2, E)` and :math:`(E)` without self-loops
+
+    Example:
+        >>> index, weight = normalized_adjacency(torch.tensor([[0, 1], [1, 0]]), None, 3, torch.float)
+        >>> torch.sparse_coo_tensor(index, weight, (3, 3)).to_dense()
+        tensor([[0.5000, 0.5000, 0.0000],
+                [0.5000, 0.5000, 0.0000],
+                [0.0000, 0.0000, 1.0000]])
+    """
+    source, target = edge_index
+    weight = torch.ones_like(source, dtype=dtype) if edge_weight is None else edge_weight.reshape(-1).to(dtype)
+    zeros = torch.zeros(num_nodes, dtype=dtype, device=edge_index.device)
+    if self_loops:
+        is_loop = (source == target).to(dtype)
+        count = zeros.scatter_add(0, target, is_loop)
+        total = zeros.scatter_add(0, target, is_loop * weight)
+        loops = torch.arange(num_nodes, device=edge_index.device)
+        edge_index = torch.cat([edge_index, loops.expand(2, -1)], dim=1)
+        weight = torch.cat([weight * (1 - is_loop), torch.where(count > 0, total / count.clamp(min=1), 1)])
+        source, target = edge_index
+    degree = zeros.scatter_add(0, target, weight)
+    scale = torch.where(degree > 0, degree, 1).rsqrt() * (degree > 0)
+    return edge_index, scale.index_select(0, source) * weight * scale.index_select(0, target)

@@ -1,0 +1,204 @@
+"""Figures of the report. Matplotlib is imported only when one is drawn."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from gump.record import write_atomically
+from gump.report.statistics import PERCENT
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+STYLE: dict[Any, Any] = {
+    "font.family": "DejaVu Sans",
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "0.9",
+    "grid.linewidth": 0.6,
+    "lines.linewidth": 1.4,
+    "lines.markersize": 4.5,
+    "legend.frameon": False,
+    "figure.dpi": 100,
+    "savefig.dpi": 160,
+    "text.parse_math": False,
+    "svg.fonttype": "path",
+    "svg.hashsalt": "gump",
+}
+"""How every figure looks, and what makes its file the same byte for byte each time."""
+
+COLORS = ("#000000", "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00")
+LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)))
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+
+
+def bar_figure(frame: pd.DataFrame, rule: str = "loss") -> Figure:
+    """Draws ours beside the published numbers, a panel for each dataset, with bars for the 95 % intervals.
+
+    Filled circles are ours, with the plain interval as a thick bar and the corrected one as a thin bar; hollow diamonds are published
+    numbers, with the interval as printed. Nothing hangs on color.
+
+    Args:
+        frame: Rows of :func:`gump.report.table.table` from one table.
+        rule: How the epoch that counts was chosen.
+    """
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    _require(
+        frame, [f"{rule}_mean", f"{rule}_interval", f"{rule}_corrected", "published", "dataset", "method", "setting", "metric"]
+    )
+    rows = list(dict.fromkeys(zip(frame["method"], frame["setting"], strict=True)))
+    datasets = list(dict.fromkeys(frame["dataset"]))
+    with matplotlib.rc_context(STYLE):
+        figure = Figure(layout="constrained")
+        panels = _panels(figure, len(datasets), columns=5, width=2.3, height=1.0 + 0.42 * len(rows), share=True)
+        for axes, dataset in zip(panels, datasets, strict=True):
+            for _, row in frame[frame["dataset"] == dataset].iterrows():
+                y, ours = rows.index((row["method"], row["setting"])), row[f"{rule}_mean"]
+                if pd.notna(ours):
+                    axes.errorbar(ours, y - 0.12, xerr=_width(row[f"{rule}_corrected"]), color="0.45", elinewidth=0.8, capsize=2.5)
+                    axes.errorbar(ours, y - 0.12, xerr=_width(row[f"{rule}_interval"]), color="0.0", elinewidth=2.2, marker="o")
+                for number in [row, *row["others"]]:
+                    if pd.notna(number["published"]):
+                        width = _width(number["published_interval"])
+                        axes.errorbar(
+                            number["published"],
+                            y + 0.18,
+                            xerr=width,
+                            color="0.35",
+                            elinewidth=0.8,
+                            marker="D",
+                            markerfacecolor="white",
+                        )
+            axes.set(title=dataset, xlabel=_axis_label(frame, dataset), ylim=(len(rows) - 0.5, -0.5))
+            axes.set_yticks(range(len(rows)), [f"{method}\n{setting}" if setting else method for method, setting in rows])
+            axes.grid(visible=False, axis="y")
+        _explain(figure)
+    return figure
+
+
+def curve_figure(frame: pd.DataFrame, x: str, chance: float | None = None, rule: str = "loss") -> Figure:
+    """Draws a measure against a setting, a panel for each dataset, a line for each method, and a band for the plain 95 % interval.
+
+    Lines differ in dashes and markers as well as in color. Bands of measures in percent end at 0 and 100. The axis is logarithmic if the
+    largest value of the setting is sixteen times the smallest or more.
+
+    Args:
+        frame: Rows of :func:`gump.report.table.table` from one table.
+        x: The setting along the axis, as ``frame["axis"]`` has it, such as ``"dataset.num_nodes"``.
+        chance: What guessing gives, drawn as a dotted gray line.
+        rule: How the epoch that counts was chosen.
+    """
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    _require(frame, ["axis", "x", "line", "dataset", "metric", f"{rule}_mean", f"{rule}_interval"])
+    points = frame[(frame["axis"] == x) & frame[f"{rule}_mean"].notna()]
+    if points.empty:
+        known = sorted(set(frame["axis"]) - {""})
+        raise ValueError(f"'x' must be a setting that was swept, one of {known} (got {x!r})")
+    datasets, lines = list(dict.fromkeys(points["dataset"])), list(dict.fromkeys(points["line"]))
+    looks = dict(zip(lines, zip(itertools.cycle(COLORS), itertools.cycle(LINES), itertools.cycle(MARKERS)), strict=False))
+    with matplotlib.rc_context(STYLE):
+        figure = Figure(layout="constrained")
+        one_measure = points["metric"].nunique() == 1
+        panels = _panels(figure, len(datasets), columns=3, width=3.4, height=2.6 + 0.18 * len(lines) / 2, share=one_measure)
+        for axes, dataset in zip(panels, datasets, strict=True):
+            for line, (color, dashes, marker) in looks.items():
+                part = points[(points["dataset"] == dataset) & (points["line"] == line)].sort_values("x", kind="stable")
+                mean, half = part[f"{rule}_mean"], part[f"{rule}_interval"].fillna(0.0)
+                axes.plot(part["x"], mean, color=color, linestyle=dashes, marker=marker, label=line)
+                low, high = mean - half, mean + half
+                if set(part["metric"]) <= PERCENT:
+                    low, high = low.clip(lower=0), high.clip(upper=100)
+                axes.fill_between(part["x"], low, high, color=color, alpha=0.15, linewidth=0)
+            if chance is not None:
+                axes.axhline(chance, color="0.5", linestyle=":", linewidth=1.0, label="chance")
+            axes.set(title=dataset, xlabel=x, ylabel=_axis_label(points, dataset))
+            _spread_ticks(axes, sorted(set(points["x"])))
+        handles, labels = panels[0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=2)
+    return figure
+
+
+def save_figure(figure: Figure, path: str | Path, data: pd.DataFrame | None = None, png: bool = False) -> list[Path]:
+    """Writes a figure as SVG, the same bytes for the same data each time, and the data beside it as CSV.
+
+    The bytes are the same for one version of matplotlib; another may draw otherwise.
+
+    Args:
+        figure: What to write.
+        path: The file; ``.svg`` is its ending whatever is given.
+        data: What was drawn.
+        png: Whether to write a PNG, too.
+    """
+    import matplotlib
+
+    path, written = Path(path), []
+    with matplotlib.rc_context(STYLE):
+        for ending, metadata in [("svg", {"Date": None})] + ([("png", {"Software": None})] if png else []):
+            buffer = io.BytesIO()
+            figure.savefig(buffer, format=ending, metadata=metadata)
+            written.append(path.with_suffix(f".{ending}"))
+            write_atomically(written[-1], buffer.getvalue())
+    if data is not None:
+        written.append(path.with_suffix(".csv"))
+        write_atomically(written[-1], data.to_csv(index=False, float_format="%.7g", lineterminator="\n").encode())
+    return written
+
+
+def _require(frame: pd.DataFrame, columns: list[str]) -> None:
+    if missing := [column for column in columns if column not in frame.columns]:
+        raise ValueError(f"'frame' must be rows of gump.report.table (it has no {', '.join(map(repr, missing))})")
+    if frame.empty:
+        raise ValueError("'frame' must have a row (got none)")
+
+
+def _width(interval: Any) -> float | None:
+    return None if pd.isna(interval) else float(interval)
+
+
+def _axis_label(frame: pd.DataFrame, dataset: str) -> str:
+    metric = frame.loc[frame["dataset"] == dataset, "metric"].iloc[0]
+    return f"{metric} (%)" if metric in PERCENT else str(metric)
+
+
+def _panels(figure: Figure, number: int, columns: int, width: float, height: float, share: bool) -> list[Any]:
+    """Lays out panels in rows of at most so many, each of a size in inches, and makes the figure as large as they need."""
+    num_rows, num_columns = math.ceil(number / columns), min(number, columns)
+    figure.set_size_inches(1.2 + width * num_columns, 0.4 + height * num_rows)
+    panels = list(figure.subplots(num_rows, num_columns, sharey=share, squeeze=False).flat)
+    for axes in panels[number:]:
+        axes.remove()
+    return panels[:number]
+
+
+def _spread_ticks(axes: Any, values: list[float]) -> None:
+    """Puts ticks at the values of the setting, unless they are too many."""
+    if values[0] > 0 and values[-1] / values[0] >= 16:
+        axes.set_xscale("log")
+    if len(values) <= 14:
+        axes.set_xticks(values, [f"{value:g}" for value in values])
+        axes.minorticks_off()
+
+
+def _explain(figure: Figure) -> None:
+    """The legend, which is the same whatever is drawn."""
+    from matplotlib.lines import Line2D
+
+    handles = [
+        Line2D([], [], color="0.0", marker="o", linewidth=2.2),
+        Line2D([], [], color="0.45", linewidth=0.8),
+        Line2D([], [], color="0.35", marker="D", markerfacecolor="white", linewidth=0.8),
+    ]
+    figure.legend(handles, ["ours", "ours, corrected interval", "published"], loc="outside lower center", ncols=3)

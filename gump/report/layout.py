@@ -1,0 +1,196 @@
+"""Tables as text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+
+from gump.report.statistics import PERCENT, RULES
+
+RULE_NAMES = {"loss": "loss", "metric": "metric", "last": "end"}
+NONE = "–"
+"""What stands where there is no number."""
+
+
+def overview(frame: pd.DataFrame, rule: str = "loss") -> pd.DataFrame:
+    """Lays one table out as the paper does: a row for each method, a column for each dataset, and the mean rank.
+
+    Args:
+        frame: Rows of :func:`table` from one table.
+        rule: How the epoch that counts was chosen.
+    """
+    datasets = list(dict.fromkeys(frame["dataset"]))
+    rows = []
+    for (method, setting), group in frame.groupby(["method", "setting"], sort=False):
+        cells = dict.fromkeys(datasets, NONE)
+        for _, row in group.iterrows():
+            published = f" ({_published(row)})" if pd.notna(row["published"]) else ""
+            cells[row["dataset"]] = _plus_minus(row[f"{rule}_mean"], row[f"{rule}_interval"], row["metric"]) + published
+        rank = group[f"{rule}_rank"].iloc[0]
+        rows.append({"Method": method, "Set otherwise": setting, **cells, "Rank": _number(rank, 1)})
+    result = pd.DataFrame(rows).rename(columns={d: f"{d} ({_head(frame, d)})" for d in datasets})
+    return _filled(result)
+
+
+def details(frame: pd.DataFrame, marks: Sequence[str] | None = None) -> pd.DataFrame:
+    """Lays rows out with all that belongs to the number: both selection rules, runs, intervals, the published numbers, and the cost.
+
+    Args:
+        frame: Rows of :func:`table`.
+        marks: For each row, what to put behind the method, such as references to footnotes.
+    """
+    rows = []
+    for (_, row), mark in zip(frame.iterrows(), marks or [""] * len(frame), strict=True):
+        ours = {f"Ours, by {RULE_NAMES[rule]}": _estimate(row, rule) for rule in RULES}
+        runs = f"{row['num_runs']}" + (f" ({row['num_diverged']} diverged)" if row["num_diverged"] else "")
+        sign = "+" if pd.notna(row["difference"]) and row["difference"] >= 0 else ""
+        rows.append(
+            {
+                "Dataset": row["dataset"],
+                "Method": f"{row['method']}{mark}",
+                "Set otherwise": row["setting"],
+                "Runs": runs,
+                **ours,
+                "Published": _published(row),
+                "Source": row["source"] or NONE,
+                "Others": "; ".join(f"{_published(other)} ({other['source']})" for other in row["others"]) or NONE,
+                "Difference": sign + _number(row["difference"], _digits(row["metric"])),
+                "Verdict": row["verdict"] or NONE,
+                "Device": row["device"] or NONE,
+                "Time": _duration(row["time_s"]),
+            }
+        )
+    return _filled(pd.DataFrame(rows))
+
+
+def costs(frame: pd.DataFrame) -> pd.DataFrame:
+    """Lays out what a run of each row took, and which epochs and commits its number comes from."""
+    rows = []
+    for _, row in frame.iterrows():
+        rows.append(
+            {
+                "Dataset": row["dataset"],
+                "Method": row["method"],
+                "Set otherwise": row["setting"],
+                "Parameters": NONE if pd.isna(row["num_parameters"]) else f"{row['num_parameters']:,.0f}",
+                **{f"Epoch by {RULE_NAMES[rule]}": _number(row[f"{rule}_epoch"], 0) for rule in RULES},
+                "Time per epoch": _duration(row["epoch_time_s"]),
+                "Peak memory": NONE if pd.isna(row["peak_memory_bytes"]) else f"{row['peak_memory_bytes'] / 2**20:,.0f} MiB",
+                "Commit": row["commit"] or NONE,
+            }
+        )
+    return _filled(pd.DataFrame(rows))
+
+
+def comparison(frame: pd.DataFrame) -> pd.DataFrame:
+    """Lays out paired differences.
+
+    Args:
+        frame: Rows of :func:`gump.report.comparisons.comparisons` from one table.
+    """
+    rows = []
+    for _, row in frame.iterrows():
+        digits = _digits(row["metric"])
+        graphs = NONE if pd.isna(row["graphs_first"]) else f"{row['graphs_first']:.0f} : {row['graphs_second']:.0f}"
+        rows.append(
+            {
+                "Dataset": row["dataset"],
+                "First": row["first"],
+                "Second": row["second"],
+                "Runs": row["num_runs"],
+                "First less second": _plus_minus(row["mean"], row["interval"], row["metric"])
+                + f" [{_number(row['corrected'], digits)}]",
+                "p": _probability(row["p_value"]),
+                "p, corrected": _probability(row["corrected_p_value"]),
+                "Answers that differ": f"{row['num_different']} of {row['num_answers']}" if row["num_answers"] else NONE,
+                "Graphs won": graphs,
+                "p, graphs": _probability(row["sign_p_value"]),
+            }
+        )
+    return _filled(pd.DataFrame(rows))
+
+
+def markdown(frame: pd.DataFrame) -> str:
+    r"""Writes a table of text in Markdown, with columns that are aligned in the source too.
+
+    Args:
+        frame: What to write, as it is to stand there.
+
+    Example:
+        >>> print(markdown(pd.DataFrame({"Method": ["gin", "gin_gump"], "Runs": [5, 100]})))
+        | Method   | Runs |
+        | -------- | ---- |
+        | gin      | 5    |
+        | gin_gump | 100  |
+    """
+    rows = [
+        [_cell(column) for column in frame.columns],
+        *([_cell(value) for value in row] for row in frame.itertuples(index=False)),
+    ]
+    widths = [max(3, *(len(row[i]) for row in rows)) for i in range(len(frame.columns))]
+    lines = ["| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |" for row in rows]
+    return "\n".join([lines[0], "| " + " | ".join("-" * width for width in widths) + " |", *lines[1:]])
+
+
+def _digits(metric: str) -> int:
+    return 2 if metric in PERCENT else 4
+
+
+def _number(value: Any, digits: int) -> str:
+    return NONE if pd.isna(value) else f"{value:.{digits}f}"
+
+
+def _probability(value: Any) -> str:
+    return NONE if pd.isna(value) else "< 0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def _plus_minus(value: float, interval: float, metric: str) -> str:
+    digits = _digits(metric)
+    return _number(value, digits) + ("" if pd.isna(interval) else f" ± {interval:.{digits}f}")
+
+
+def _published(row: Any) -> str:
+    """A published number with its interval, both with as many decimals as the one that has more."""
+    numbers = [v for v in (row["published"], row["published_interval"]) if pd.notna(v)]
+    if pd.isna(row["published"]):
+        return NONE
+    digits = max(len(f"{v:g}".partition(".")[2]) for v in numbers)
+    return " ± ".join(f"{v:.{digits}f}" for v in numbers)
+
+
+def _estimate(row: Any, rule: str) -> str:
+    """Mean ± plain interval (standard deviation) [corrected interval]."""
+    digits, runs = _digits(row["metric"]), row[f"{rule}_runs"]
+    if not runs:
+        return NONE
+    text = _plus_minus(row[f"{rule}_mean"], row[f"{rule}_interval"], row["metric"])
+    text += (
+        "" if pd.isna(row[f"{rule}_std"]) else f" ({row[f'{rule}_std']:.{digits}f}) [{_number(row[f'{rule}_corrected'], digits)}]"
+    )
+    return text if runs == row["num_runs"] else f"{text}, {runs} runs"
+
+
+def _head(frame: pd.DataFrame, dataset: str) -> str:
+    metric = frame.loc[frame["dataset"] == dataset, "metric"].iloc[0]
+    return f"{metric}, %" if metric in PERCENT else str(metric)
+
+
+def _duration(seconds: Any) -> str:
+    if pd.isna(seconds):
+        return NONE
+    for size, name in ((3600, "h"), (60, "min"), (1, "s")):
+        if seconds >= size:
+            return f"{seconds / size:.1f} {name}"
+    return f"{1000 * seconds:.1f} ms"
+
+
+def _filled(frame: pd.DataFrame) -> pd.DataFrame:
+    """Leaves out columns in which nothing stands."""
+    return frame[[column for column in frame.columns if not frame[column].isin(["", NONE]).all()]]
+
+
+def _cell(value: Any) -> str:
+    return re.sub(r"\s+", " ", str(value)).replace("|", "\\|").strip()

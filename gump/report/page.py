@@ -1,0 +1,160 @@
+"""The report: a page of Markdown with its figures."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from gump.record import Record, load_records, write_atomically
+from gump.report.comparisons import comparisons
+from gump.report.figure import bar_figure, curve_figure, save_figure
+from gump.report.layout import comparison, costs, details, markdown, overview
+from gump.report.table import table
+
+HOW_TO_READ = """\
+- **Ours** is the mean over runs on the test set, as `mean ± interval (standard deviation) [corrected interval]`. In the overview it is `mean ±
+  interval`, with the published number in parentheses. Accuracy and ROC-AUC are in percent, average precision (ap) and mean absolute error
+  (mae) are not.
+- **By loss, by metric, by end**: the epoch of a run that counts is that with the best validation loss, with the best validation metric, or the
+  last one. Differences, verdicts, figures and paired differences go by loss. Epochs are medians over runs.
+- **Intervals** are half the width of a 95 % interval. The plain one is Student's, t · s / √n, and takes the n runs for independent. The corrected
+  one, t · s · √(1/n + n_test / n_train) after Nadeau and Bengio (2003), allows for splits that overlap. It is given where every run has a
+  test set of its own; where all runs share one (official splits, a test set fixed beforehand, seeds of one task), there is no such correction
+  and the plain interval is silent about the choice of the test set. Published intervals are as printed, and some of them are standard deviations.
+- **Verdict** compares ours by loss with the best of the published numbers: *at or above* it, *within* our plain interval of it, or *short* of it.
+- **Rank** is the mean place of a method over the datasets of the table, among methods with the same base GNN and by our numbers. Methods
+  without a number for every dataset have none.
+- **Paired differences** are taken run by run on equal test sets. *Graphs won* counts the graphs that one of the two has right more often than
+  the other, and its p is that of the exact sign test. No p-value is corrected for the number of comparisons.
+- A number without a record is not here. **Time** is that of all runs of a row together."""
+
+
+def write_report(
+    records: str | os.PathLike[str] | Sequence[Record],
+    folder: str | os.PathLike[str],
+    title: str | None = None,
+    file_name: str = "REPORT.md",
+) -> Path:
+    """Writes what was run beside what was published: a page, its figures, and the data of both as CSV.
+
+    The same records give the same bytes. Files of the same names are replaced, others are left alone.
+
+    Args:
+        records: The runs, or the folder that holds their records.
+        folder: Where to write.
+        title: The heading of the page.
+        file_name: The name of the page.
+
+    Returns:
+        The page's path.
+    """
+    found = _read(records)
+    frame, pairs, folder = table(found), comparisons(found), Path(folder)
+    parts = [
+        f"# {title or 'Ours beside the published numbers'}",
+        f"Written by `gump report` from {_count(len(found), 'record')} of {_count(len(frame), 'configuration')}.",
+        *_verdicts(frame),
+    ]
+    footnotes: dict[str, str] = {}
+    for name, rows in frame.groupby("table", sort=False):
+        parts += [f"## {name}", *_figures(str(name), rows, folder), *_sections(rows, pairs[pairs["table"] == name], footnotes)]
+    parts += ["## How to read this", HOW_TO_READ]
+    parts += [f"[^{mark}]: {' '.join(note.split())}" for note, mark in footnotes.items()]
+    data = frame.assign(others=frame["others"].map(json.dumps), notes=frame["notes"].map(json.dumps))
+    for stem, content in (("results", data), ("comparisons", pairs)):
+        csv = content.to_csv(index=False, float_format="%.7g", lineterminator="\n")
+        write_atomically(folder / "data" / f"{stem}.csv", csv.encode())
+    write_atomically(folder / file_name, ("\n\n".join(parts) + "\n").encode())
+    return folder / file_name
+
+
+def _read(records: str | os.PathLike[str] | Sequence[Record]) -> list[Record]:
+    if not isinstance(records, str | os.PathLike):
+        if not records:
+            raise ValueError("'records' must hold at least one record (got none)")
+        return list(records)
+    if not Path(records).is_dir():
+        raise FileNotFoundError(f"'records' must be a folder of records (got {os.fspath(records)!r}, which is none)")
+    found = load_records(records)
+    if not found:
+        raise ValueError(
+            f"'records' must hold at least one record (got none in {os.fspath(records)!r}); `gump run CONFIG` makes them"
+        )
+    return found
+
+
+def _verdicts(frame: pd.DataFrame) -> Iterator[str]:
+    """Says first of all where ours falls short."""
+    judged = frame[frame["verdict"] != ""]
+    if judged.empty:
+        return
+    counts = judged["verdict"].value_counts()
+    told = [f"{counts[verdict]} {words}" for verdict, words in _VERDICTS.items() if verdict in counts]
+    yield f"Of {_count(len(judged), 'number')} with a published one beside it, {', '.join(told)}."
+    if (short := judged[judged["verdict"] == "short"]).empty:
+        return
+    yield "Short of the published number:"
+    yield markdown(_columns(details(short), ["Dataset", "Method", "Set otherwise", "Runs", "Ours, by loss", "Published", "Others"]))
+
+
+_VERDICTS = {
+    "at or above": "at or above the best published number",
+    "within": "below it by no more than our interval",
+    "short": "short of it",
+}
+
+
+def _figures(name: str, rows: pd.DataFrame, folder: Path) -> Iterator[str]:
+    """Draws a table's figures and refers to them."""
+    if not (bars := rows[(rows["axis"] == "") & rows["loss_mean"].notna()]).empty:
+        path = folder / "figures" / f"{_file_name(name)}.svg"
+        save_figure(bar_figure(bars), path, _drawn(bars))
+        yield f"![{name}: ours beside the published numbers](figures/{path.name})"
+    for axis, points in rows[(rows["axis"] != "") & rows["loss_mean"].notna()].groupby("axis"):
+        path = folder / "figures" / f"{_file_name(f'{name}_{axis}')}.svg"
+        chance = points["chance"].iloc[0] if points["chance"].nunique(dropna=False) == 1 else None
+        save_figure(curve_figure(points, str(axis), None if pd.isna(chance) else chance), path, _drawn(points))
+        yield f"![{name}: results against {axis}](figures/{path.name})"
+
+
+def _sections(rows: pd.DataFrame, pairs: pd.DataFrame, footnotes: dict[str, str]) -> Iterator[str]:
+    yield "### Overview"
+    yield "Selected by validation loss:"
+    yield markdown(overview(rows))
+    if rows["metric_rank"].notna().any():
+        yield "Selected by the validation metric:"
+        yield markdown(overview(rows, "metric"))
+    yield "### Every number"
+    marks = ["".join(f"[^{footnotes.setdefault(note, str(len(footnotes) + 1))}]" for note in notes) for notes in rows["notes"]]
+    yield markdown(details(rows, marks))
+    yield "### Cost"
+    yield markdown(costs(rows))
+    if not pairs.empty:
+        yield "### Paired differences"
+        yield markdown(comparison(pairs))
+    yield "### Run it again"
+    yield "```sh\n" + "\n".join(rows["command"]) + "\n```"
+
+
+def _drawn(rows: pd.DataFrame) -> pd.DataFrame:
+    """The columns that figures read, as a file can hold them."""
+    names = ["table", "dataset", "method", "setting", "axis", "x", "line", "metric", "num_runs", "loss_mean", "loss_interval"]
+    names += ["loss_corrected", "published", "published_interval", "others", "chance"]
+    return rows[names].assign(others=rows["others"].map(json.dumps))
+
+
+def _columns(frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
+    return frame[[name for name in names if name in frame.columns]]
+
+
+def _file_name(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9]+", "_", text).strip("_")
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number:,} {word}{'' if number == 1 else 's'}"

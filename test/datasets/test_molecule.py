@@ -1,0 +1,97 @@
+import csv
+import gzip
+import sys
+from pathlib import Path
+
+import networkx as nx
+import numpy as np
+import pytest
+
+from gump.datasets.molecule import ATOM_SIZES, BOND_SIZES, DESCRIPTORS, read_molecule
+
+pytest.importorskip("rdkit")
+
+
+def test_vinyl_alcohol_by_hand() -> None:
+    molecule = read_molecule("C=CO")
+    assert molecule.atoms.tolist() == [
+        [5, 0, 3, 5, 2, 0, 1, 0, 0],  # carbon, three neighbors of which two hydrogens, charge 0, SP2
+        [5, 0, 3, 5, 1, 0, 1, 0, 0],
+        [7, 0, 2, 5, 1, 0, 1, 0, 0],  # oxygen, conjugated with the double bond
+    ]
+    assert molecule.bonds.tolist() == [[0, 1], [1, 2]]
+    assert molecule.bond_features[:, 0].tolist() == [1, 0]  # double, single
+
+
+def test_aromatic_ring_charge_and_chirality() -> None:
+    benzene = read_molecule("c1ccccc1")
+    assert benzene.atoms[:, 7].tolist() == benzene.atoms[:, 8].tolist() == [1] * 6
+    assert benzene.bond_features.tolist() == [[3, 0, 1]] * 6
+    assert read_molecule("[NH4+]").atoms.tolist() == [[6, 0, 4, 6, 4, 0, 2, 0, 0]]
+    alanine = read_molecule("C[C@H](N)C(=O)O"), read_molecule("C[C@@H](N)C(=O)O")
+    assert {int(molecule.atoms[1, 1]) for molecule in alanine} == {1, 2}
+    assert read_molecule("F/C=C/F").bond_features[1, 1] == 2  # STEREOE
+
+
+def test_what_has_no_category_gets_the_last_one() -> None:
+    assert read_molecule("*").atoms[0, 0] == ATOM_SIZES[0] - 1
+    assert read_molecule("[Cu]<-N").bond_features[0, 0] == BOND_SIZES[0] - 1
+
+
+def test_sizes_are_ogbs() -> None:
+    assert ATOM_SIZES == (119, 5, 12, 12, 10, 6, 6, 2, 2)
+    assert BOND_SIZES == (5, 6, 2)
+
+
+def test_distances_are_those_of_networkx() -> None:
+    molecule = read_molecule("CC(C)C[C@H](NC(=O)CN)C(=O)N1CCC[C@H]1C=O")
+    graph = nx.Graph(molecule.bonds.tolist())
+    values = dict(zip(DESCRIPTORS, molecule.descriptors, strict=True))
+    assert values["diameter"] == nx.diameter(graph)
+    assert values["mean distance"] == pytest.approx(nx.average_shortest_path_length(graph))
+
+
+def test_descriptors_by_hand() -> None:
+    assert read_molecule("CCC.CC").descriptors[3:].tolist() == [2.0, pytest.approx((4 * 1 + 2 * 2 + 2 * 1) / 8)]
+    assert read_molecule("[Na+]").descriptors[3:].tolist() == [0, 0]
+    assert read_molecule("O").descriptors[1] == pytest.approx(31.5)  # the polar surface of water, as tabulated
+
+
+def test_refuses_what_is_no_molecule() -> None:
+    with pytest.raises(ValueError, match=r"'smiles' must be a molecule that RDKit understands \(got 'C\(C'\)"):
+        read_molecule("C(C")
+
+
+def test_without_rdkit_the_error_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "rdkit", None)
+    with pytest.raises(ImportError, match=r"pip install 'torch-gump\[mol\]'"):
+        read_molecule("C")
+
+
+def test_features_of_molhiv_come_out_again(data_root: Path) -> None:
+    """Nearly all of them: versions of RDKit differ on some metal complexes, and refuse a few."""
+    folder, number = data_root / "ogbg_molhiv", 300
+    with gzip.open(folder / "mapping/mol.csv.gz", "rt") as file:
+        smiles = [row["smiles"] for _, row in zip(range(number), csv.DictReader(file), strict=False)]
+
+    def rows(part: str, count: int) -> list[list[int]]:
+        with gzip.open(folder / f"raw/{part}.csv.gz", "rt") as file:
+            return [[int(value) for value in row] for _, row in zip(range(count), csv.reader(file), strict=False)]
+
+    num_atoms, num_bonds = np.array(rows("num-node-list", number))[:, 0], np.array(rows("num-edge-list", number))[:, 0]
+    atoms = np.split(rows("node-feat", num_atoms.sum()), num_atoms.cumsum()[:-1])
+    bonds = np.split(rows("edge", num_bonds.sum()), num_bonds.cumsum()[:-1])
+    bond_features = np.split(rows("edge-feat", num_bonds.sum()), num_bonds.cumsum()[:-1])
+    equal, refused = 0, 0
+    for text, *published in zip(smiles, atoms, bonds, bond_features, strict=True):
+        try:
+            molecule = read_molecule(text)
+        except ValueError:
+            refused += 1
+            continue
+        assert np.array_equal(molecule.bonds, published[1].reshape(-1, 2))
+        equal += np.array_equal(molecule.atoms, published[0]) and np.array_equal(
+            molecule.bond_features, published[2].reshape(-1, 3)
+        )
+    assert refused <= 2
+    assert equal >= number - 6

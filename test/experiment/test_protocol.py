@@ -1,0 +1,73 @@
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from gump.datasets.dataset import Dataset
+from gump.experiment.protocol import PROTOCOLS, FixedTest, Fresh, Links, Official, num_items, run_seed, undirected_links
+
+
+def dataset(num_graphs: int, level: str = "graph") -> Dataset:
+    edge_index = torch.tensor([[0, 1, 1, 2, 2, 3, 3], [1, 0, 2, 1, 3, 2, 3]])
+    graphs = [Data(x=torch.ones(9, 1), edge_index=edge_index) for _ in range(num_graphs)]
+    split = {part: torch.tensor([i]) for i, part in enumerate(("train", "val", "test"))}
+    return Dataset("test", graphs, "multiclass", 2, level, split)
+
+
+@pytest.mark.parametrize("rule", [Fresh(), FixedTest()])
+@pytest.mark.parametrize("total", [10, 188, 600])
+def test_parts_cover_everything_once_and_repeat_with_their_seed(rule: Fresh | FixedTest, total: int) -> None:
+    data = dataset(total)
+    for index in range(3):
+        split = rule.split(data, index)
+        assert torch.cat(split).sort().values.equal(torch.arange(total))
+        assert all(a.equal(b) for a, b in zip(split, rule.split(data, index), strict=True))
+    assert not rule.split(data, 0).train.equal(rule.split(data, 1).train)
+
+
+def test_sizes_are_those_of_the_protocols() -> None:
+    assert [part.numel() for part in Fresh().split(dataset(188), 0)] == [150, 18, 20]
+    assert [part.numel() for part in FixedTest().split(dataset(188), 0)] == [150, 19, 19]
+
+
+def test_a_fixed_test_set_is_the_same_in_all_runs_and_changes_with_its_seed_only() -> None:
+    data = dataset(100)
+    tests = [FixedTest(seed=seed).split(data, index).test for seed in (0, 1) for index in (0, 1, 2)]
+    assert all(test.equal(tests[0]) for test in tests)
+    assert not FixedTest(test_seed=1).split(data, 0).test.equal(tests[0])
+
+
+def test_fresh_test_sets_differ() -> None:
+    data = dataset(100)
+    assert not Fresh().split(data, 0).test.equal(Fresh().split(data, 1).test)
+    assert not Fresh(seed=1).split(data, 0).test.equal(Fresh().split(data, 0).test)
+
+
+def test_the_official_split_is_the_datasets() -> None:
+    assert [part.tolist() for part in Official().split(dataset(3), 7)] == [[0], [1], [2]]
+    with pytest.raises(ValueError, match="since test comes with none"):
+        Official().split(Dataset("test", dataset(3).graphs, "multiclass", 2), 0)
+
+
+def test_links_are_counted_once_and_loops_are_none() -> None:
+    assert undirected_links(dataset(1, "link")).tolist() == [[0, 1, 2], [1, 2, 3]]
+    assert [num_items(dataset(5)), num_items(dataset(1, "node")), num_items(dataset(1, "link"))] == [5, 9, 3]
+
+
+def test_parts_of_links_share_none() -> None:
+    n = 40
+    ring = torch.stack([torch.arange(n), (torch.arange(n) + 1) % n])
+    data = Dataset("ring", [Data(x=torch.ones(n, 1), edge_index=ring)], "binary", 1, "link")
+    split = Links().split(data, 0)
+    assert [part.numel() for part in split] == [int(0.3 * 34), 2, 4]
+    assert torch.cat(split).unique().numel() == torch.cat(split).numel()
+
+
+def test_every_run_and_epoch_has_a_seed_of_its_own() -> None:
+    seeds = {run_seed(seed, index, epoch) for seed in range(3) for index in range(100) for epoch in range(101)}
+    assert len(seeds) == 3 * 100 * 101
+    assert all(0 <= seed < 2**63 for seed in seeds)
+
+
+@pytest.mark.parametrize("kind", PROTOCOLS.values())
+def test_every_protocol_says_what_it_is(kind: type) -> None:
+    assert repr(kind()).startswith(f"{kind.__name__}(num_runs=")

@@ -1,0 +1,97 @@
+import pytest
+import torch
+from graphs import SYMMETRIC, random_graph
+from torch_geometric.utils import to_dense_adj, to_undirected
+
+from gump.linalg import unitarity_error
+from gump.nn.conv.lie_unitary_conv import LieUnitaryConv
+
+GRAPHS = SYMMETRIC | {"random": random_graph(0), "empty": (torch.empty(2, 0, dtype=torch.long), 3)}
+
+
+def setting(name: str) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Features, edges in both directions with their weights, and the normalized adjacency matrix."""
+    edges, num_nodes = GRAPHS[name]
+    torch.manual_seed(0)
+    edge_index, weight = to_undirected(edges, torch.rand(edges.size(1)).double() + 0.1, num_nodes=num_nodes)
+    adjacency = to_dense_adj(edge_index, edge_attr=weight, max_num_nodes=num_nodes)[0]
+    scale = adjacency.sum(1).clamp(min=1e-30).rsqrt() * (adjacency.sum(1) > 0)
+    return torch.randn(num_nodes, 5).double(), edge_index, weight, scale[:, None] * adjacency * scale[None, :]
+
+
+def conv_of(real: bool, **kwargs: object) -> LieUnitaryConv:
+    """Weights that are full, not only blocks on the diagonal."""
+    conv = LieUnitaryConv(5, num_terms=40, real=real, **kwargs).double()
+    torch.nn.init.normal_(conv.weight, std=0.3)
+    return conv
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize("real", [False, True])
+def test_the_norm_is_kept(name: str, real: bool) -> None:
+    x, edge_index, weight, _ = setting(name)
+    h = x if real else torch.complex(x, x.flip(0))
+    norm = h.norm()
+    for _ in range(20):
+        h = conv_of(real, bias=False)(h, edge_index, weight)
+    assert h.is_complex() != real
+    assert (h.norm() - norm).abs() < 1e-8
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize("real", [False, True])
+def test_it_is_the_exponential_of_a_matrix_over_vertices_and_features(name: str, real: bool) -> None:
+    x, edge_index, weight, adjacency = setting(name)
+    conv = conv_of(real)
+    torch.nn.init.normal_(conv.bias)
+    w = conv.weight if real else torch.view_as_complex(conv.weight)
+    inner = w - w.t() if real else 1j * (w + w.conj().t())
+    operator = torch.linalg.matrix_exp(torch.kron(adjacency.to(w.dtype), inner.t().contiguous()))
+    bias = conv.bias if real else torch.view_as_complex(conv.bias)
+    expected = (operator @ x.to(w.dtype).flatten()).view(x.shape) + bias
+    assert (conv(x, edge_index, weight) - expected).abs().max() < 1e-10
+
+
+def test_the_whole_real_map_is_an_orthogonal_matrix() -> None:
+    x, edge_index, weight, _ = setting("random")
+    conv = conv_of(True, bias=False)
+    jacobian = torch.autograd.functional.jacobian(lambda h: conv(h, edge_index, weight), x).reshape(x.numel(), x.numel())
+    assert unitarity_error(jacobian) < 1e-10
+    assert (jacobian - torch.eye(x.numel())).abs().max() > 0.1
+
+
+@pytest.mark.parametrize("real", [False, True])
+def test_vertices_without_edges_keep_their_features(real: bool) -> None:
+    x, edge_index, _, _ = setting("random")
+    conv = conv_of(real, bias=False)
+    alone = torch.ones(len(x), dtype=torch.bool).index_fill(0, edge_index.flatten(), False)
+    assert bool(alone.any())
+    out = conv(x, edge_index)
+    assert torch.equal(out[alone].real if not real else out[alone], x[alone])
+    assert (out[~alone].real - x[~alone]).abs().max() > 0.1
+
+
+@pytest.mark.parametrize("real", [False, True])
+def test_weights_start_as_blocks_of_two_channels(real: bool) -> None:
+    weight = LieUnitaryConv(5, real=real).weight.detach()
+    size = weight.abs() if real else weight.abs().sum(-1)
+    blocks = torch.block_diag(torch.ones(2, 2), torch.ones(2, 2), torch.ones(1, 1))
+    assert torch.equal(size > 0, blocks > 0)
+
+
+@pytest.mark.parametrize("real", [False, True])
+def test_at_the_start_the_default_number_of_terms_keeps_the_norm(real: bool) -> None:
+    torch.manual_seed(0)
+    _, edge_index, weight, _ = setting("grid")
+    conv = LieUnitaryConv(64, real=real, bias=False)
+    x = torch.randn(9, 64)
+    assert (conv(x, edge_index, weight.float()).norm() / x.norm() - 1).abs() < 1e-4
+
+
+def test_without_terms_there_is_nothing() -> None:
+    with pytest.raises(ValueError, match=r"'num_terms' must be at least 1 \(got 0\)"):
+        LieUnitaryConv(6, num_terms=0)
+
+
+def test_repr() -> None:
+    assert repr(LieUnitaryConv(6, real=True)) == "LieUnitaryConv(6, num_terms=16, real=True)"

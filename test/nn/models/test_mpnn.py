@@ -1,0 +1,157 @@
+import pytest
+import torch
+from graphs import SYMMETRIC, random_graph
+from torch_geometric.nn import GCN, GIN, GCNConv, GraphConv
+from torch_geometric.utils import to_dense_adj, to_undirected
+
+from gump.nn.models.mpnn import CONVS, MPNN
+
+GRAPHS = SYMMETRIC | {f"random {seed}": random_graph(seed) for seed in range(2)}
+
+
+def double(name: str) -> tuple[torch.Tensor, torch.Tensor, int]:
+    edges, num_nodes = GRAPHS[name]
+    torch.manual_seed(0)
+    return torch.randn(num_nodes, 3).double(), to_undirected(edges, num_nodes=num_nodes), num_nodes
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_normalizing_once_equals_a_stack_of_layers_that_each_normalize(name: str, weighted: bool) -> None:
+    x, edge_index, _ = double(name)
+    weight = torch.rand(edge_index.size(1)).double() if weighted else None
+    model, pyg = MPNN(3, 8, 4, out_channels=5).double(), GCN(3, 8, 4, out_channels=5).double()
+    assert all(conv.normalize for conv in pyg.convs)
+    pyg.load_state_dict(model.state_dict())
+    assert (model(x, edge_index, edge_weight=weight) - pyg(x, edge_index, edge_weight=weight)).abs().max() < 1e-12
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_gin_equals_that_of_pyg(name: str) -> None:
+    x, edge_index, _ = double(name)
+    model = MPNN(3, 8, 3, out_channels=8, conv="gin").double()
+    pyg = GIN(3, 8, 3, norm="batch_norm", norm_kwargs={"allow_single_element": True}).double()
+    pyg.norms = torch.nn.ModuleList(torch.nn.Identity() for _ in range(3))  # only those inside of the MLPs are in the TU protocol
+    pyg.load_state_dict(model.state_dict())
+    assert (model(x, edge_index) - pyg(x, edge_index)).abs().max() < 1e-12
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_graph_conv_equals_that_of_pyg(name: str) -> None:
+    x, edge_index, _ = double(name)
+    weight = torch.rand(edge_index.size(1)).double()
+    model = MPNN(3, 8, 2, conv="graph").double()
+    first, second = GraphConv(3, 8).double(), GraphConv(8, 8).double()
+    torch.nn.ModuleList([first, second]).load_state_dict(model.convs.state_dict())
+    h = torch.relu(second(torch.relu(first(x, edge_index, weight)), edge_index, weight))
+    assert (model(x, edge_index, edge_weight=weight) - h).abs().max() < 1e-12
+
+
+@pytest.mark.parametrize("conv", CONVS)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_relations_are_a_sum_of_convolutions_over_selected_edges(conv: str, weighted: bool) -> None:
+    x, edge_index, _ = double("grid")
+    edge_type = torch.randint(3, (edge_index.size(1),))
+    weight = torch.rand(edge_index.size(1)).double() if weighted else None
+    model = MPNN(3, 8, 2, conv=conv, num_relations=3).double().eval()
+    h = x
+    for layer in model.convs:
+        total = layer.lin(h)
+        for relation, inner in enumerate(layer.convs):
+            member = edge_type == relation
+            given = {} if weight is None or conv == "gin" else {"edge_weight": weight[member]}
+            if conv == "gcn":
+                normalizing = GCNConv(inner.in_channels, inner.out_channels).double()
+                normalizing.load_state_dict(inner.state_dict())
+                inner = normalizing
+            total = total + inner(h, edge_index[:, member], **given)
+        h = torch.relu(total)
+    assert (model(x, edge_index, edge_weight=weight, edge_type=edge_type) - h).abs().max() < 1e-12
+
+
+def test_one_layer_by_hand() -> None:
+    edge_index = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+    model = MPNN(1, 1, 1, conv="graph")
+    with torch.no_grad():
+        model.convs[0].lin_rel.weight.fill_(1.0)
+        model.convs[0].lin_rel.bias.fill_(-20.0)
+        model.convs[0].lin_root.weight.fill_(10.0)
+    assert model(torch.tensor([[1.0], [2.0], [3.0]]), edge_index).flatten().tolist() == [0, 4, 12]
+
+
+def test_the_network_of_the_tu_protocol_has_five_convolutions_and_ends_linear() -> None:
+    model = MPNN(3, 64, 5, out_channels=2, conv="gin", dropout=0.5)
+    assert [conv.nn.channel_list for conv in model.convs] == [[3, 64, 64]] + [[64, 64, 64]] * 3 + [[64, 2, 2]]
+    assert sum(isinstance(m, torch.nn.BatchNorm1d) for m in model.modules()) == 5
+    assert len(model.norms) == 4
+    x, edge_index, _ = double("grid")
+    torch.nn.init.constant_(model.convs[-1].nn.lins[-1].bias, -100.0)
+    assert model(x.float(), edge_index).max() < -50, "no nonlinearity, and nothing is dropped, at the end"
+
+
+def test_without_out_channels_every_layer_is_alike() -> None:
+    x, edge_index, _ = double("grid")
+    out = MPNN(3, 8, 3).double()(x, edge_index)
+    assert out.shape == (9, 8)
+    assert bool((out >= 0).all())
+
+
+@pytest.mark.parametrize("conv", CONVS)
+def test_depth_limits_how_far_a_vertex_sees(conv: str) -> None:
+    x, edge_index, num_nodes = double("ring")
+    x.requires_grad_()
+    model = MPNN(3, 16, 2, out_channels=4, conv=conv, mlp_norm=None).double()
+    (grad,) = torch.autograd.grad(model(x, edge_index)[0].sum(), x)
+    hops = torch.linalg.matrix_power(to_dense_adj(edge_index)[0].double() + torch.eye(num_nodes), 2)[0]
+    assert torch.equal(grad.abs().sum(1) > 0, hops > 0)
+
+
+def test_residual_adds_where_widths_agree() -> None:
+    x, edge_index, _ = double("grid")
+    model = MPNN(3, 8, 3, residual=True).double()
+    with torch.no_grad():
+        for conv in model.convs[1:]:
+            conv.lin.weight.zero_()
+    first = GCNConv(3, 8).double()
+    first.load_state_dict(model.convs[0].state_dict())
+    torch.testing.assert_close(model(x, edge_index), torch.relu(first(x, edge_index)))
+
+
+def test_norm_and_dropout_are_applied_between_layers() -> None:
+    x, edge_index, _ = double("grid")
+    model = MPNN(3, 64, 2, out_channels=4, norm="batch", dropout=0.5).double()
+    between = []
+    model.convs[1].register_forward_pre_hook(lambda _, given: between.append(given[0]))
+    model(x, edge_index)
+    model.eval()(x, edge_index)
+    assert (between[0] == 0).double().mean() > (between[1] == 0).double().mean() + 0.1
+    assert type(model.norms[0]).__name__ == "BatchNorm"
+
+
+def test_unused_and_missing_inputs() -> None:
+    x, edge_index, _ = double("grid")
+    model = MPNN(3, 8, 2, conv="gin").double().eval()
+    weight = torch.rand(edge_index.size(1)).double()
+    assert torch.equal(model(x, edge_index), model(x, edge_index, edge_weight=weight, edge_attr=weight[:, None]))
+    with pytest.raises(ValueError, match=r"'edge_type' must tell the relation of every edge for num_relations=2 \(got None\)"):
+        MPNN(3, 8, 2, num_relations=2).double()(x, edge_index)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"conv": "gat"}, r"'conv' must be one of 'gcn', 'gin', 'graph' \(got 'gat'\)"),
+        ({"norm": "pair"}, "'norm' must be one of"),
+        ({"mlp_norm": "pair"}, "'mlp_norm' must be one of"),
+        ({"num_layers": 0}, r"'num_layers' must be at least 1 \(got 0\)"),
+        ({"num_relations": 0}, "'num_relations' must be at least 1"),
+    ],
+)
+def test_settings_that_do_not_exist_are_refused(arguments: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        MPNN(**{"in_channels": 3, "hidden_channels": 8, "num_layers": 2, **arguments})
+
+
+def test_repr() -> None:
+    assert repr(MPNN(3, 8, 2)) == "MPNN(3, 8, num_layers=2, out_channels=8, conv='gcn')"
+    assert repr(MPNN(3, 8, 2, 4, conv="gin", num_relations=2)).endswith("out_channels=4, conv='gin', num_relations=2)")
