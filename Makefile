@@ -5,12 +5,12 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check wheel format benchmark clean
+.PHONY: help demo test test-all check wheel format benchmark smoke transfer clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
-demo: $(READY) ## Train a GCN and GCN-GUMP on rings of growing size; prints a table, draws out/ring_transfer.png
+demo: $(READY) ## Train a GCN and GCN-GUMP on rings of growing size; a table, out/ring_transfer.png, out/records
 	$(BIN)/python examples/ring_transfer.py
 
 test: check ## Style, types, tests, and the wheel in an environment of its own
@@ -28,7 +28,8 @@ check: $(READY) ## Style and types only
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy gump
 
-# The wheel is built from the source distribution, installed with the library's own dependencies only, and run away from this folder.
+# The wheel is built from the source distribution, installed with the library's own dependencies only, and run away from this folder; then
+# with what its command needs.
 wheel: $(READY) ## Build the wheel and try it in a clean environment
 	@set -e; folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; constraints=$$PWD/constraints.txt; \
 	echo "building the wheel"; \
@@ -36,7 +37,13 @@ wheel: $(READY) ## Build the wheel and try it in a clean environment
 	echo "installing it into a clean environment"; \
 	$(PYTHON) -m venv "$$folder/venv"; \
 	"$$folder/venv/bin/pip" install -q -c "$$constraints" "$$folder"/*.whl; \
-	cd "$$folder"; venv/bin/python -c "$$TRY_WHEEL"
+	cd "$$folder"; venv/bin/python -c "$$TRY_WHEEL"; \
+	if said=$$(venv/bin/gump --help 2>&1); then echo "gump must not start without the extra [cli]"; exit 1; fi; \
+	case "$$said" in "error: the command needs: pip install"*) ;; *) echo "$$said"; exit 1;; esac; \
+	echo "installing what its command needs"; \
+	venv/bin/pip install -q -c "$$constraints" "$$(echo "$$folder"/*.whl)[cli]"; \
+	venv/bin/gump list models >listed; grep -q GUMP listed || { cat listed; exit 1; }; \
+	echo "its command works: $$(wc -l <listed) lines from gump list models"
 
 define TRY_WHEEL
 import importlib.resources, torch, gump
@@ -54,6 +61,14 @@ format: $(READY) ## Sort imports, fix what can be fixed, format
 
 benchmark: $(READY) ## Time the core
 	OMP_PROC_BIND=true $(BIN)/python benchmarks/core.py
+
+smoke: $(READY) ## Two epochs of every system of the TU table with GIN, into out/smoke; needs GUMP_DATA
+	@test -n "$$GUMP_DATA" || { echo "set GUMP_DATA to the folder of datasets"; exit 1; }
+	$(BIN)/gump run configs/tu/*_gin_*.toml --splits 0-1 --set train.epochs=2 --jobs 2 --records out/smoke
+
+transfer: $(READY) ## The transfer figure with all its runs, into records and out/report; long
+	$(BIN)/gump run configs/transfer --jobs 2
+	$(BIN)/gump report
 
 clean: ## Remove the environment and everything that was built
 	rm -rf $(VENV) build dist out *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis

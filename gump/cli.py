@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from statistics import mean
 from typing import TYPE_CHECKING, Annotated
+
+if not all(map(find_spec, ("lightning_fabric", "matplotlib", "pandas", "rich", "torchmetrics", "typer"))):
+    raise SystemExit("error: the command needs: pip install 'torch-gump[cli]'")
 
 import typer
 from rich.console import Console
@@ -23,7 +28,7 @@ DIVERGED = 3
 
 app = typer.Typer(
     name="gump",
-    help="Trains, compares and explains deep graph networks: configuration in, record out.",
+    help="Trains and compares deep graph networks: configuration in, record out.\n\nExample: gump run configs/tu --splits 0-4",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -36,8 +41,8 @@ def _plain_errors() -> Iterator[None]:
     """Says what is wrong in one line; a stack trace is for defects of our own."""
     try:
         yield
-    except (ValueError, FileNotFoundError, ImportError, ConnectionError) as error:
-        typer.echo(f"error: {error}", err=True)
+    except (ValueError, OSError, ImportError) as error:
+        typer.echo(f"error: {' '.join(str(error).split())}", err=True)
         raise typer.Exit(1) from error
     except KeyboardInterrupt:
         typer.echo("interrupted; what is finished is kept, and the same command goes on from here", err=True)
@@ -49,7 +54,7 @@ def list_command(
     what: Annotated[str, typer.Argument(help="datasets, models, transforms, protocols, configs or all")] = "all",
     configs: Annotated[Path, typer.Option(help="the folder of configurations")] = Path("configs"),
 ) -> None:
-    """Show what there is: datasets with their statistics, models, transforms, protocols, configurations.
+    """Show what there is, the datasets with their statistics.
 
     Example: gump list datasets
     """
@@ -68,14 +73,16 @@ def run(
     configs: Annotated[list[Path], typer.Argument(help="TOML files, or folders of them")],
     splits: Annotated[str | None, typer.Option(help="numbers of runs, such as 0-4,7; by default all of the protocol")] = None,
     device: Annotated[str, typer.Option(help="cpu, cuda, or auto")] = "auto",
-    devices: Annotated[int, typer.Option(help="how many of them share a batch")] = 1,
-    jobs: Annotated[int, typer.Option(help="how many runs at a time, each in a process with one thread")] = 1,
+    devices: Annotated[int, typer.Option(min=1, help="how many of them share a batch")] = 1,
+    jobs: Annotated[int, typer.Option(min=1, help="how many runs at a time, each in a process with one thread")] = 1,
     records: Annotated[Path, typer.Option(help="the folder of records")] = Path("records"),
     set_: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="a setting, such as train.epochs=2")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="replace records made with other settings")] = False,
     tensorboard: Annotated[Path | None, typer.Option(help="a folder for TensorBoard's logs")] = None,
 ) -> None:
-    """Train configurations; every run leaves a record, and none is trained twice.
+    """Train configurations; none of their runs is trained twice.
+
+    Every run leaves a record. One that was interrupted goes on where it was.
 
     Example: gump run configs/tu/mutag_gin_gump.toml --splits 0-4
     """
@@ -87,9 +94,11 @@ def run(
     with _plain_errors():
         overrides = dict(parse_assignment(text) for text in set_ or [])
         files = [file for path in configs for file in (sorted(path.rglob("*.toml")) if path.is_dir() else [path])]
-        loaded = [config for file in files for config in load_config(file, overrides)]
+        loaded = [config for file in dict.fromkeys(map(Path.resolve, files)) for config in load_config(file, overrides)]
         if not loaded:
             raise FileNotFoundError(f"there is no configuration in {', '.join(map(str, configs))}")
+        if tensorboard and jobs > 1:
+            raise ValueError("'--tensorboard' cannot follow several runs at a time; leave out --jobs")
         indices = None if splits is None else parse_indices(splits)
         made = []
         with _bars(sum(len(indices or range(config.protocol.num_runs)) for config in loaded)) as (watches, advance):
@@ -97,7 +106,8 @@ def run(
             for record in run_all(runner, loaded, indices, jobs):
                 made.append(record)
                 advance()
-        _print_summary(made)
+        if _speaks():
+            _print_summary(made)
         if any(record.status == "diverged" for record in made):
             raise typer.Exit(DIVERGED)
 
@@ -107,7 +117,7 @@ def report(
     records: Annotated[Path, typer.Argument(help="the folder of records, or one below it")] = Path("records"),
     out: Annotated[Path, typer.Option(help="the folder to write to")] = Path("out/report"),
 ) -> None:
-    """Write what the records say: a Markdown page and figures, ours beside the published numbers.
+    """Write a page and figures: ours beside the published numbers.
 
     Example: gump report records --out out/report
     """
@@ -129,7 +139,7 @@ def report(
 def _bars(num_runs: int) -> Iterator[tuple[list[Watch], Callable[[], None]]]:
     """Shows the runs and the epochs of the present one on a terminal; says nothing where output is piped."""
     console = Console(stderr=True)
-    if not console.is_terminal:
+    if not console.is_terminal or not _speaks():
         yield [], lambda: None
         return
     columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.fields[numbers]}"))
@@ -146,6 +156,11 @@ def _bars(num_runs: int) -> Iterator[tuple[list[Watch], Callable[[], None]]]:
             progress.update(epochs, completed=epoch, numbers=numbers)
 
         yield [watch], lambda: progress.advance(runs)
+
+
+def _speaks() -> bool:
+    """Whether this is the first of the processes that share a batch, of which the others are silent."""
+    return all(os.environ.get(name, "0") == "0" for name in ("LOCAL_RANK", "NODE_RANK"))
 
 
 def _print_summary(records: list[Record]) -> None:

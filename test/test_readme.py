@@ -1,10 +1,29 @@
 import re
+import shlex
+import subprocess
+import sys
+import tomllib
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
-README = (Path(__file__).parent.parent / "README.md").read_text()
-BLOCKS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+from gump.cli import app
+from gump.experiment.config import load_config, make_configs
+from gump.experiment.run import parse_indices
+from gump.experiment.settings import parse_assignment
+
+ROOT = Path(__file__).parent.parent
+PAGES = {path.relative_to(ROOT).as_posix(): path.read_text() for path in (ROOT / "README.md", *sorted(ROOT.glob("docs/*.md")))}
+BLOCKS = re.findall(r"```python\n(.*?)```", PAGES["README.md"], re.DOTALL)
+TABLES = [(page, block) for page, text in PAGES.items() for block in re.findall(r"```toml\n(.*?)```", text, re.DOTALL)]
+COMMANDS = [
+    (page, shlex.split(line, comments=True)[1:])
+    for page, text in PAGES.items()
+    for line in re.findall(r"^ {4}(gump .*)", text, re.MULTILINE)
+]
+OWN = "fosr_gump.toml"
+"""What the README calls the configuration that it shows."""
 
 
 @pytest.mark.parametrize("block", BLOCKS, ids=[f"block{i}" for i in range(len(BLOCKS))])
@@ -16,3 +35,47 @@ def test_python_in_the_readme_runs_when_pasted(block: str, capsys: pytest.Captur
 def test_first_example_learns_what_it_says(capsys: pytest.CaptureFixture[str]) -> None:
     exec(BLOCKS[0], {})
     assert "predicted [0, 1, 2, 3, 4], true [0, 1, 2, 3, 4]" in capsys.readouterr().out
+
+
+def test_model_of_your_own_learns(capsys: pytest.CaptureFixture[str]) -> None:
+    exec(BLOCKS[1], {})
+    assert float(capsys.readouterr().out.removeprefix("loss ")) < 0.1
+
+
+@pytest.mark.parametrize(("page", "block"), TABLES, ids=[f"{page} {i}" for i, (page, _) in enumerate(TABLES)])
+def test_configurations_on_the_pages_are_valid(page: str, block: str) -> None:
+    assert make_configs("own", tomllib.loads(block))
+
+
+@pytest.mark.parametrize(("page", "words"), COMMANDS, ids=[f"{page}: {' '.join(words)}" for page, words in COMMANDS])
+def test_commands_on_the_pages_name_what_there_is(
+    page: str, words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = CliRunner().invoke(app, [words[0], "--help"])
+    assert asked.exit_code == 0
+    assert all(word in asked.output for word in words if word.startswith("--"))
+    if words[0] != "run":
+        return
+    (tmp_path / OWN).write_text(TABLES[0][1])
+    (tmp_path / "configs").symlink_to(ROOT / "configs")
+    monkeypatch.chdir(tmp_path)
+    values = {option: [words[i + 1] for i, word in enumerate(words) if word == option] for option in ("--set", "--splits")}
+    files = [file for word in words if word.endswith(".toml") for file in Path().glob(word)]
+    assert files
+    for file in files:
+        assert load_config(file, dict(map(parse_assignment, values["--set"])))
+    assert all(map(parse_indices, values["--splits"]))
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_between_the_pages_lead_somewhere(page: str) -> None:
+    links = re.findall(r"\]\(((?!http)[^)#]+)", PAGES[page])
+    assert [link for link in links if not (ROOT / page).parent.joinpath(link).exists()] == []
+
+
+@pytest.mark.parametrize("missing", ["typer", "torchmetrics"])
+def test_command_names_its_extra_where_it_is_missing(missing: str) -> None:
+    code = f"import sys; sys.modules['{missing}'] = None; from gump.cli import main; main()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr == "error: the command needs: pip install 'torch-gump[cli]'\n"

@@ -13,7 +13,8 @@ from gump.experiment.registry import DATASETS, HEADS, MODELS, TRANSFORMS, level_
 from gump.experiment.settings import bind, suggestion
 from gump.experiment.trainer import Training
 
-TABLES = ("dataset", "protocol", "model", "head", "embedding", "train", "transform", "published", "sweep", "title")
+SETTABLE = ("dataset", "protocol", "model", "head", "embedding", "train", "transform")
+TABLES = (*SETTABLE, "published", "sweep", "title")
 
 
 @dataclass(frozen=True)
@@ -74,9 +75,7 @@ def load_config(path: str | Path, overrides: Mapping[str, Any] | None = None) ->
 def make_configs(name: str, tables: Mapping[str, Any], overrides: Mapping[str, Any] | None = None) -> list[Config]:
     """Checks the tables of a configuration and makes one or, with a ``sweep``, several of it."""
     tables, overrides = dict(tables), dict(overrides or {})
-    for table in tables:
-        if table not in TABLES:
-            raise ValueError(f"'{table}' is not a table of a configuration{suggestion(table, TABLES)}")
+    _check_tables(tables)
     sweep = tables.pop("sweep", {})
     lengths = {len(values) if isinstance(values, list) else -1 for values in sweep.values()}
     if len(lengths) > 1 or lengths & {0, -1}:
@@ -84,8 +83,21 @@ def make_configs(name: str, tables: Mapping[str, Any], overrides: Mapping[str, A
     points = [dict(zip(sweep, values, strict=True)) for values in zip(*sweep.values(), strict=True)] or [{}]
     if chosen := {key: value for key, value in overrides.items() if key in sweep}:  # picks points of the sweep
         points = [p for p in points if all(p[k] == v for k, v in chosen.items())] or [points[0] | chosen]
-    rest = {key: value for key, value in overrides.items() if key not in sweep}
+    rest = {key: overrides[key] for key in sorted(overrides) if key not in sweep}
     return [_make(name, tables, point | rest) for point in points]
+
+
+def _check_tables(tables: Mapping[str, Any]) -> None:
+    kinds: dict[str, tuple[type[Any], str]] = {
+        "title": (str, "a string"),
+        "transform": (list, "a list of tables, each under [[transform]]"),
+    }
+    for table, value in tables.items():
+        if table not in TABLES:
+            raise ValueError(f"'{table}' is not a table of a configuration{suggestion(table, TABLES)}")
+        kind, what = kinds.get(table, (dict, "a table"))
+        if not isinstance(value, kind) or (kind is list and not all(isinstance(item, dict) for item in value)):
+            raise ValueError(f"'{table}' must be {what} (got {value!r})")
 
 
 def _make(name: str, tables: Mapping[str, Any], changes: Mapping[str, Any]) -> Config:
@@ -118,8 +130,8 @@ def _changed(tables: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str,
     result["transform"] = [dict(transform) for transform in tables.get("transform", [])]
     for key, value in changes.items():
         table, _, name = key.partition(".")
-        if table not in TABLES or not name:
-            raise ValueError(f"'{key}' is not a setting{suggestion(table, TABLES)}; settings are called TABLE.NAME")
+        if table not in SETTABLE or not name:
+            raise ValueError(f"'{key}' is not a setting{suggestion(table, SETTABLE)}; settings are called TABLE.NAME")
         if table == "transform":
             position, _, name = name.partition(".")
             if not position.isdigit() or int(position) >= len(result["transform"]) or not name:

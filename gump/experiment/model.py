@@ -84,12 +84,17 @@ def predict(model: torch.nn.Module, batch: Data) -> Tensor:
     return out if "answer_index" not in batch else out.index_select(0, batch.answer_index)
 
 
-def _inputs(model: Any, batch: Data) -> dict[str, Any]:
-    """The attributes of a batch that a predictor's or its encoder's ``forward`` names; edge attributes only if it has a width for them."""
+def input_names(model: Any) -> frozenset[str]:
+    """What a predictor's or its encoder's ``forward`` names; edge attributes only if it has a width for them."""
     encoder = model.encoder.encoder if isinstance(model.encoder, Embedded) else model.encoder
-    names = _arguments(type(model).forward) | _arguments(type(encoder).forward)
-    if not getattr(encoder, "edge_dim", 0):
-        names -= {"edge_attr"}
+    own = _arguments(type(encoder).forward)
+    names = _arguments(type(model).forward) - {"mask"} | own
+    return names if getattr(encoder, "edge_dim", 0) else names - {"edge_attr"}
+
+
+def _inputs(model: Any, batch: Data) -> dict[str, Any]:
+    """What a batch has of what a predictor takes."""
+    names = input_names(model)
     inputs = {name: batch[name] for name in names if batch.get(name) is not None}
     if "line_graph" in names and "arc_index" in batch:
         inputs["line_graph"] = EulerianLineGraph.from_data(batch)

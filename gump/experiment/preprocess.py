@@ -16,12 +16,14 @@ from typing import Any
 
 import numpy as np
 import torch
+import torch_geometric
 from rich.console import Console
 from rich.progress import track
 from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.transforms import BaseTransform, Compose
 
+import gump
 from gump.datasets.cache import Arrays, cached
 from gump.datasets.dataset import Dataset
 from gump.experiment.config import build
@@ -45,6 +47,10 @@ def prepare(settings: Mapping[str, Any], line_graph: bool, root: Path | None = N
     takes_root = "root" in inspect.signature(DATASETS[settings["dataset"]["kind"]]).parameters
     dataset: Dataset = build(settings["dataset"], DATASETS, **({"root": root} if root and takes_root else {}))
     chain: list[BaseTransform] = [build(transform, TRANSFORMS) for transform in settings["transform"]]
+    if chain and dataset.level == "link":
+        raise ValueError(
+            "'transform' must be empty where links are asked about: transforms would see those that are to be predicted"
+        )
     if line_graph and dataset.level != "link":
         chain.append(AddLineGraph())
     if not chain:
@@ -52,7 +58,8 @@ def prepare(settings: Mapping[str, Any], line_graph: bool, root: Path | None = N
     key = {
         "data": _fingerprint(dataset.graphs),
         "transforms": list(settings["transform"]),
-        "sources": [_source(transform) for transform in chain],
+        "line_graph": line_graph,
+        "code": _code(),
     }
     arrays = cached(None, f"{dataset.name}-transformed", key, [], lambda: _flat(_apply(Compose(chain), dataset.graphs)))
     return dataclasses.replace(dataset, graphs=_graphs(arrays))
@@ -61,17 +68,18 @@ def prepare(settings: Mapping[str, Any], line_graph: bool, root: Path | None = N
 def _apply(transform: BaseTransform, graphs: Sequence[Data]) -> list[Data]:
     """Transforms graphs, in several processes if it takes long."""
     start, done = time.perf_counter(), []
-    for graph in graphs:
-        done.append(transform(graph))
+    for number, graph in enumerate(graphs):
+        done.append(_transformed(transform, graph, number))
         spent = time.perf_counter() - start
         if spent > 1 and spent / len(done) * len(graphs) > WORTH_PROCESSES_S:
             break
     if len(done) == len(graphs):
         return done
-    rest = [list(graphs[i : i + CHUNK]) for i in range(len(done), len(graphs), CHUNK)]
+    first = range(len(done), len(graphs), CHUNK)
+    rest = [list(graphs[i : i + CHUNK]) for i in first]
     num_processes = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, len(rest))
     with ProcessPoolExecutor(num_processes, get_context("spawn"), initializer=torch.set_num_threads, initargs=(1,)) as pool:
-        results = pool.map(_apply_chunk, [transform] * len(rest), [_flat(chunk) for chunk in rest])
+        results = pool.map(_apply_chunk, [transform] * len(rest), [_flat(chunk) for chunk in rest], first)
         console = Console(file=sys.stderr)
         for arrays in track(
             results, f"preparing {len(graphs)} graphs", len(rest), console=console, disable=not console.is_terminal
@@ -80,16 +88,24 @@ def _apply(transform: BaseTransform, graphs: Sequence[Data]) -> list[Data]:
     return done
 
 
-def _apply_chunk(transform: BaseTransform, arrays: Arrays) -> Arrays:
-    return _flat([transform(graph) for graph in _graphs(arrays)])
+def _apply_chunk(transform: BaseTransform, arrays: Arrays, first: int) -> Arrays:
+    return _flat([_transformed(transform, graph, number) for number, graph in enumerate(_graphs(arrays), first)])
+
+
+def _transformed(transform: BaseTransform, graph: Data, number: int) -> Data:
+    """Transforms one graph; what is random about it, such as the signs of eigenvectors, depends on the graph's number only."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(number)
+        return transform(graph)
 
 
 def _flat(graphs: Sequence[Data]) -> Arrays:
     """Graphs as flat arrays: for every attribute the values end to end, and the extent of each graph's along the dimension that grows."""
     arrays: Arrays = {"num_nodes": np.array([graph.num_nodes for graph in graphs])}
-    for key in graphs[0].keys():  # noqa: SIM118 (a graph is no mapping)
-        if key == "num_nodes":
-            continue
+    keys = set(graphs[0].keys())
+    if any(set(graph.keys()) != keys for graph in graphs):
+        raise ValueError(f"'graphs' must all have the attributes of the first one, {', '.join(sorted(keys))}")
+    for key in sorted(keys - {"num_nodes"}):
         values = [graph[key] for graph in graphs]
         if isinstance(values[0], Tensor):
             dim = graphs[0].__cat_dim__(key, values[0])
@@ -99,6 +115,8 @@ def _flat(graphs: Sequence[Data]) -> Arrays:
             arrays[f"{key}:sizes"] = np.array([value.size(dim) for value in values])
         else:
             arrays[f"{key}:plain"] = np.array(values)
+            if arrays[f"{key}:plain"].dtype.kind not in "biufU":
+                raise ValueError(f"'{key}' must be a tensor, a number or a string (got {values[0]!r})")
     return arrays
 
 
@@ -127,6 +145,10 @@ def _fingerprint(graphs: Sequence[Data]) -> str:
     return digest.hexdigest()
 
 
-def _source(transform: BaseTransform) -> str:
-    """Tells versions of a transform apart by the code of its module."""
-    return hashlib.sha256(inspect.getsource(sys.modules[type(transform).__module__]).encode()).hexdigest()[:16]
+def _code() -> str:
+    """Tells versions of the transforms apart, by the code that they may import."""
+    folder, digest = Path(gump.__file__).parent, hashlib.sha256(torch_geometric.__version__.encode())
+    for room in ("transforms", "linalg", "kernels", "line_graph.py"):
+        for path in sorted((folder / room).rglob("*.py")) if (folder / room).is_dir() else [folder / room]:
+            digest.update(path.read_bytes() if path.is_file() else b"")
+    return digest.hexdigest()[:16]

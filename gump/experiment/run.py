@@ -31,7 +31,7 @@ from gump.experiment.protocol import run_seed
 from gump.experiment.registry import MODELS, takes_line_graph
 from gump.experiment.store import GraphStore
 from gump.experiment.task import TASKS
-from gump.experiment.trainer import Progress, Trainer
+from gump.experiment.trainer import SAVE_EVERY_S, Progress, Trainer
 from gump.experiment.watch import Watch
 from gump.record import Record
 
@@ -49,6 +49,7 @@ class Runner:
         overwrite: Whether to replace records that were made with other settings.
         watches: Called after every epoch.
         data_root: The folder of raw data, by default as the loaders find it.
+        save_every_s: Seconds between checkpoints.
     """
 
     records: Path = Path("records")
@@ -57,6 +58,7 @@ class Runner:
     overwrite: bool = False
     watches: Sequence[Watch] = ()
     data_root: Path | None = None
+    save_every_s: float = SAVE_EVERY_S
 
     def run(self, config: Config, indices: Iterable[int] | None = None) -> Iterator[Record]:
         """Makes the records of a configuration, of all its runs or of those with these numbers."""
@@ -76,6 +78,7 @@ class Runner:
         record = Record.load(path)
         differing = _differences(record.settings, json.loads(json.dumps(config.settings)))
         if not differing:
+            _tidy(path)
             return record
         if self.overwrite:
             return None
@@ -88,17 +91,19 @@ class Runner:
         return Record(config.name, index, {}, "", config.variant).path(self.records)
 
 
+def _tidy(path: Path) -> None:
+    """Removes what a finished run no longer needs: its checkpoint, and files that were half written when a process was killed."""
+    for rest in (path.with_suffix(".ckpt"), *path.parent.glob(f".{path.stem}.*")):
+        rest.unlink(missing_ok=True)
+
+
 class _Workshop:
     """What the runs of one configuration share: the data on its device."""
 
     def __init__(self, config: Config, runner: Runner) -> None:
         self.config, self.runner, self.training = config, runner, config.training
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # what torch asks for where it should repeat
-        self.fabric = Fabric(
-            accelerator=runner.device,
-            devices=runner.num_devices,
-            precision=self.training.precision,  # type: ignore[arg-type]
-        )
+        self.fabric = _fabric(runner.device, runner.num_devices, self.training.precision)
         self.fabric.launch()
         self.line_graph = takes_line_graph(MODELS[config.settings["model"]["kind"]])
         self.dataset = prepare(config.settings, self.line_graph, runner.data_root)
@@ -111,10 +116,14 @@ class _Workshop:
             torch.cuda.reset_peak_memory_stats(self.fabric.device)
         torch.use_deterministic_algorithms(self.training.deterministic, warn_only=True)
         split = protocol.split(self.dataset, index)
+        for part, numbers in split._asdict().items():
+            if numbers.numel() == 0:
+                raise ValueError(f"'protocol' must leave something to every part of {self.dataset.name} (got an empty '{part}')")
         torch.manual_seed(run_seed(protocol.seed, index))
         model = build_model(config.settings, self.dataset)
         task = TASKS[self.dataset.task]
-        trainer = Trainer(model, self._feed(split, index), task, self.training, protocol.seed, index, self.fabric)
+        feed, save_every_s = self._feed(split, index), self.runner.save_every_s
+        trainer = Trainer(model, feed, task, self.training, protocol.seed, index, self.fabric, save_every_s)
         path = self.runner.path(config, index)
         checkpoint = path.with_suffix(".ckpt")
 
@@ -142,7 +151,8 @@ class _Workshop:
         )
         if self.fabric.is_global_zero:
             record.save(self.runner.records)
-            checkpoint.unlink(missing_ok=True)
+            _tidy(path)
+        self.fabric.barrier()
         return Record.load(path)
 
     def _feed(self, split: Any, index: int) -> Feed:
@@ -166,6 +176,13 @@ class _Workshop:
         }
 
 
+def _fabric(device: str, num_devices: int, precision: str) -> Fabric:
+    try:
+        return Fabric(accelerator=device, devices=num_devices, precision=precision)  # type: ignore[arg-type]
+    except RuntimeError as error:  # there is no such device here
+        raise ValueError(f"'device' must be one that this machine has (got {device!r}): {error}") from error
+
+
 def provenance(fabric: Fabric, precision: str) -> dict[str, Any]:
     """Where and with what a run was made."""
     folder = Path(gump.__file__).parent
@@ -177,10 +194,11 @@ def provenance(fabric: Fabric, precision: str) -> dict[str, Any]:
         except (OSError, subprocess.SubprocessError):
             return None
 
-    status = git("status", "--porcelain", "--untracked-files=no")
+    ours = bool(git("ls-files", "__init__.py"))  # and not a repository that the library happens to be installed in
+    status = git("status", "--porcelain", "--", ".") if ours else None
     device = torch.cuda.get_device_name(fabric.device) if fabric.device.type == "cuda" else platform.processor() or "cpu"
     return {
-        "commit": git("rev-parse", "HEAD"),
+        "commit": git("rev-parse", "HEAD") if ours else None,
         "clean": None if status is None else not status,
         "versions": {"gump": gump.__version__, "python": platform.python_version()}
         | {name: version(name) for name in ("torch", "torch_geometric", "numpy", "lightning-fabric", "torchmetrics")},
@@ -196,6 +214,8 @@ def _differences(old: Any, new: Any, key: str = "") -> list[str]:
     """What differs between two trees of settings."""
     if isinstance(old, dict) and isinstance(new, dict):
         return [d for k in sorted({*old, *new}) for d in _differences(old.get(k), new.get(k), f"{key}.{k}" if key else k)]
+    if isinstance(old, float) and isinstance(new, float) and f"{old:.7g}" == f"{new:.7g}":  # what a record keeps of a number
+        return []
     return [] if old == new else [f"{key} was {old!r}, is {new!r}"]
 
 
@@ -212,7 +232,7 @@ def parse_indices(text: str) -> list[int]:
         if not first.isdigit() or (dash and not last.isdigit()) or (dash and int(last) < int(first)):
             raise ValueError(f"'--splits' must be numbers and ranges such as 0-9,12 (got '{text}')")
         indices += range(int(first), int(last or first) + 1)
-    return indices
+    return list(dict.fromkeys(indices))
 
 
 def run_all(runner: Runner, configs: Sequence[Config], indices: Sequence[int] | None = None, num_jobs: int = 1) -> Iterator[Record]:
@@ -229,7 +249,7 @@ def run_all(runner: Runner, configs: Sequence[Config], indices: Sequence[int] | 
     pairs = [(config, i) for config in configs for i in (indices if indices is not None else range(config.protocol.num_runs))]
     for config, index in pairs:
         runner.finished(config, index)
-    if num_jobs == 1:
+    if num_jobs == 1 or not pairs:
         for config, group in itertools.groupby(pairs, key=lambda pair: pair[0]):
             yield from runner.run(config, [index for _, index in group])
         return

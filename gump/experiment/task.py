@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy, l1_loss
 from torchmetrics.functional import mean_absolute_error
-from torchmetrics.functional.classification import binary_auroc, multiclass_accuracy, multilabel_average_precision
+from torchmetrics.functional.classification import binary_auroc, binary_average_precision, multiclass_accuracy
 
 
 class Task(NamedTuple):
@@ -30,6 +30,12 @@ class Task(NamedTuple):
     judge: Callable[[Tensor, Tensor], Tensor]
     answer: Callable[[Tensor], list[Any]]
     truth: Callable[[Tensor], list[Any]]
+
+    def judge_each(self, out: Tensor, y: Tensor) -> Tensor:
+        """The measure of each of several models, whose predictions and targets are stacked."""
+        if self.measure == "accuracy":
+            return (out.argmax(-1) == y).double().mean(-1)
+        return torch.stack([self.judge(*pair) for pair in zip(out, y, strict=True)])
 
     def better(self, new: float, old: float) -> bool:
         """Whether a value of the measure is better than another; anything is better than NaN."""
@@ -52,16 +58,26 @@ def _labels(out: Tensor, y: Tensor) -> Tensor:
     return torch.where(known, loss, 0).sum() / known.sum().clamp_min(1)
 
 
+def _scores(out: Tensor) -> Tensor:
+    """Places from zero to one, equal only for equal predictions; a sigmoid would round large ones to ties."""
+    values, place = torch.unique(out, return_inverse=True)
+    return place / values.numel()
+
+
 def _auroc(out: Tensor, y: Tensor) -> Tensor:
-    return binary_auroc(out.sigmoid().view(-1), y.view(-1).long())
+    known = ~y.view(-1).isnan()
+    return binary_auroc(_scores(out).view(-1)[known], y.view(-1)[known].long())
 
 
 def _average_precision(out: Tensor, y: Tensor) -> Tensor:
-    """The mean over labels, as in the Long Range Graph Benchmark; a label without a positive counts for nothing."""
-    y = y.view_as(out)
-    target = torch.where(y.isnan(), -1, y).long()
-    scores = multilabel_average_precision(out.sigmoid(), target, num_labels=out.size(1), average="none", ignore_index=-1)
-    return scores[(target == 1).any(0)].mean()
+    """The mean over labels, as in the Long Range Graph Benchmark; a label that has no positive or no negative counts for nothing."""
+    parts = [
+        (score[known], label[known])
+        for score, label in zip(_scores(out).T, y.view_as(out).T, strict=True)
+        for known in [~label.isnan()]
+    ]
+    values = [binary_average_precision(score, label.long()) for score, label in parts if (label == 1).any() and (label == 0).any()]
+    return torch.stack(values).mean() if values else out.new_tensor(torch.nan)
 
 
 def _numbers(out: Tensor, y: Tensor) -> Tensor:

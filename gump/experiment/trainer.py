@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 import time
+import warnings
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import asdict, dataclass, field
 from io import BytesIO
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any, NamedTuple
 
 import torch
@@ -90,7 +92,17 @@ class Training:
         for name in ("epochs", "batch_size", "repeats", "stop_after"):
             if getattr(self, name) < 1:
                 raise ValueError(f"'train.{name}' must be at least 1 (got {getattr(self, name)})")
-        for name in ("lr", "weight_decay", "base_lr", "base_weight_decay", "clip"):
+        for name in (
+            "lr",
+            "weight_decay",
+            "base_lr",
+            "base_weight_decay",
+            "clip",
+            "warmup",
+            "patience",
+            "plateau_patience",
+            "threshold",
+        ):
             if (value := getattr(self, name)) is not None and not (value >= 0 and math.isfinite(value)):
                 raise ValueError(f"'train.{name}' must be finite and not negative (got {value})")
 
@@ -124,6 +136,7 @@ class Trainer:
         seed: Of all runs.
         index: The number of this run.
         fabric: Where and in what precision to compute.
+        save_every_s: Seconds between checkpoints.
     """
 
     def __init__(
@@ -135,8 +148,10 @@ class Trainer:
         seed: int = 0,
         index: int = 0,
         fabric: Fabric | None = None,
+        save_every_s: float = SAVE_EVERY_S,
     ) -> None:
         self.feed, self.task, self.training, self.seed, self.index = feed, task, training, seed, index
+        self.save_every_s = save_every_s
         self.fabric = fabric or Fabric(accelerator="cpu", devices=1, precision=training.precision)  # type: ignore[arg-type]
         optimizer = _optimizer(model, training)
         self.schedule = _schedule(optimizer, training)
@@ -158,8 +173,7 @@ class Trainer:
             start = time.perf_counter()
             before = deepcopy(self.state_dict())
             train_loss = self._train_epoch()
-            if math.isfinite(train_loss):
-                self._evaluate_epoch(train_loss)
+            if math.isfinite(train_loss) and self._evaluate_epoch(train_loss):
                 self._step_schedule()
                 self.progress.times_s.append(time.perf_counter() - start)
                 if watch:
@@ -169,7 +183,7 @@ class Trainer:
                 failure = self._first_failure()
                 self.load_state_dict(before)
                 self.progress.diverged = failure
-            if checkpoint is not None and time.monotonic() - saved > SAVE_EVERY_S and self.fabric.is_global_zero:
+            if checkpoint is not None and time.monotonic() - saved >= self.save_every_s and self.fabric.is_global_zero:
                 self.save(checkpoint, identity)
                 saved = time.monotonic()
         return self.progress
@@ -202,12 +216,16 @@ class Trainer:
             self.optimizer.step()
             size = batch.y.size(0)
             total, count = total + size * loss.detach().float(), count + size
-        return float(total) / max(count, 1)
+        sums: Any = self.fabric.all_reduce(torch.stack([total, total.new_tensor(count)]), reduce_op="sum")  # over all processes
+        total_loss, num_answers = sums.tolist()
+        return total_loss / max(num_answers, 1)
 
-    def _evaluate_epoch(self, train_loss: float) -> None:
-        """Looks at validation; at the test set only where this epoch may be the one that counts."""
+    def _evaluate_epoch(self, train_loss: float) -> bool:
+        """Looks at validation, and at the test set only where this epoch may be the one that counts; returns whether the loss is finite."""
         progress, task = self.progress, self.task
         val_loss, val, *_ = evaluate(self.module, self.feed, "val", task)
+        if not math.isfinite(val_loss):
+            return False
         progress.epoch += 1
         now = {"train_loss": train_loss, "val_loss": val_loss, "val": val}
         for key, value in now.items():
@@ -224,15 +242,18 @@ class Trainer:
             for rule in (rule for rule, holds in rules.items() if holds):
                 progress.best[rule] = {"epoch": progress.epoch, **now, "test_loss": test_loss, "test": test}
                 progress.predictions[rule] = task.answer(out)
+        return True
 
     def _count(self, val_loss: float, val: float) -> None:
         """Counts the epochs without progress, and those that are good enough."""
         progress, training, task = self.progress, self.training, self.task
         falls = training.monitor == "loss" or not task.higher_is_better
         value = val_loss if training.monitor == "loss" else val
-        idle = value * training.threshold >= progress.reference if falls else value <= progress.reference * training.threshold
-        progress.num_idle = progress.num_idle + 1 if idle else 0
-        progress.reference = progress.reference if idle else value
+        better = value * training.threshold < progress.reference if falls else value > progress.reference * training.threshold
+        if better or (math.isnan(progress.reference) and not math.isnan(value)):
+            progress.num_idle, progress.reference = 0, value
+        else:
+            progress.num_idle += 1
         if training.stop_at is not None:
             progress.num_good = 0 if task.better(training.stop_at, val) else progress.num_good + 1
 
@@ -244,20 +265,21 @@ class Trainer:
             self.schedule.step()
 
     def _first_failure(self) -> str:
-        """Runs an epoch again, now step by step, and tells where it fails."""
+        """Runs an epoch again, now step by step, and tells where the loss or a gradient is first not finite."""
         failures: list[str] = []
 
         def check(step: int, loss: Tensor) -> None:
-            if failures or bool(loss.isfinite()):
+            if failures:
                 return
-            sizes = {name: float(p.grad.abs().max()) for name, p in self.module.named_parameters() if p.grad is not None}
+            sizes = {name: float(p.grad.abs().max()) for name, p in self.module.module.named_parameters() if p.grad is not None}
             name = max(sizes, key=lambda n: math.inf if math.isnan(sizes[n]) else sizes[n], default="")
-            failures.append(
-                f"step {step + 1}: the loss is {float(loss)}; the largest gradient, {sizes.get(name, 0):.3g}, is that of '{name}'"
-            )
+            if not (bool(loss.isfinite()) and math.isfinite(sizes.get(name, 0))):
+                failures.append(
+                    f"step {step + 1}: the loss is {float(loss.detach()):.6g}; the largest gradient, {sizes.get(name, 0):.3g}, is that of '{name}'"
+                )
 
         self._train_epoch(check)
-        return f"epoch {self.progress.epoch + 1}, {failures[0] if failures else 'the mean loss is not finite'}"
+        return f"epoch {self.progress.epoch + 1}, {failures[0] if failures else 'after the last step: the loss is not finite'}"
 
     def state_dict(self) -> dict[str, Any]:
         """Everything that the next epoch depends on."""
@@ -287,8 +309,12 @@ def _read(checkpoint: Path, identity: str) -> dict[str, Any] | None:
     """Reads a checkpoint of this very run, if there is one."""
     if not checkpoint.is_file():
         return None
-    state: dict[str, Any] = torch.load(checkpoint, map_location="cpu", weights_only=True)
-    return state if state.pop("identity") == identity else None
+    try:
+        state: dict[str, Any] = torch.load(checkpoint, map_location="cpu", weights_only=True)
+    except (EOFError, RuntimeError, UnpicklingError) as error:
+        warnings.warn(f"{checkpoint} cannot be read, so the run starts anew: {error}", stacklevel=3)
+        return None
+    return state if state.pop("identity", None) == identity else None
 
 
 class Evaluation(NamedTuple):

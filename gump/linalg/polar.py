@@ -83,7 +83,7 @@ class _PolarFactor(torch.autograd.Function):
     """The exact factor with its implicit derivative."""
 
     @staticmethod
-    def forward(ctx: Any, blocks: Tensor, bounds: tuple[float, float] | None) -> Tensor:
+    def forward(blocks: Tensor, bounds: tuple[float, float] | None) -> Tensor:
         if blocks.size(-1) == 1:
             factor = torch.where(blocks < 0, -1.0, torch.ones_like(blocks)) + 0 * blocks  # the last lets NaN through
         elif blocks.size(-1) == 2:
@@ -92,9 +92,17 @@ class _PolarFactor(torch.autograd.Function):
             factor = _iterate(blocks, minimax_quintics(*bounds, _rounding(blocks), CUSHION, SAFETY))
         else:
             factor = _polar_with_fallback(blocks)
-        ctx.bounds = bounds
-        ctx.save_for_backward(blocks, factor)
-        return factor
+        return factor.clone() if factor is blocks else factor  # nothing to iterate where the bounds are one
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, tuple[float, float] | None], output: Tensor) -> None:
+        ctx.bounds = inputs[1]
+        ctx.save_for_backward(inputs[0], output)
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int, None], blocks: Tensor, bounds: tuple[float, float] | None) -> tuple[Tensor, int]:
+        blocks = blocks.movedim(in_dims[0], 0)
+        return _PolarFactor.apply(blocks.flatten(0, 1), bounds).view(blocks.shape), 0
 
     @staticmethod
     @once_differentiable
@@ -111,10 +119,19 @@ class _NewtonSchulz(torch.autograd.Function):
     """The K-step iterate with its exact derivative."""
 
     @staticmethod
-    def forward(ctx: Any, blocks: Tensor, num_steps: int) -> Tensor:
-        ctx.num_steps = num_steps
-        ctx.save_for_backward(blocks)
-        return _iterate(_normalized(blocks)[0], (NEWTON_SCHULZ,) * num_steps)
+    def forward(blocks: Tensor, num_steps: int) -> Tensor:
+        unit = _normalized(blocks)[0]
+        return _iterate(unit, (NEWTON_SCHULZ,) * num_steps)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, int], output: Tensor) -> None:
+        ctx.num_steps = inputs[1]
+        ctx.save_for_backward(inputs[0])
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int, None], blocks: Tensor, num_steps: int) -> tuple[Tensor, int]:
+        blocks = blocks.movedim(in_dims[0], 0)
+        return _NewtonSchulz.apply(blocks.flatten(0, 1), num_steps).view(blocks.shape), 0
 
     @staticmethod
     @once_differentiable
@@ -166,7 +183,7 @@ def _iterate_batch_last(x: Tensor, quintics: tuple[Quintic, ...]) -> Tensor:
 
 def _polar_of_two(blocks: Tensor) -> Tensor:
     r"""For :math:`d = 2` the factor is proportional to :math:`\mathbf{B} \pm \mathrm{cof}(\mathbf{B})`, with the sign of the determinant."""
-    checkers = torch.tensor([[1, -1], [-1, 1]], dtype=blocks.dtype, device=blocks.device)
+    checkers = 2 * torch.eye(2, dtype=blocks.dtype, device=blocks.device) - 1
     cofactor = blocks.flip(-2, -1) * checkers
     determinant = (blocks[..., :1, :] * cofactor[..., :1, :]).sum(-1, keepdim=True)
     total = blocks + cofactor.mul_(torch.ones_like(determinant).copysign(determinant))

@@ -7,6 +7,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from gump.nn.rows import select_rows
+
 
 class ArcFeatures(NamedTuple):
     r"""The initial arc states :math:`\mathbf{h}_{(i,j)} = [\mathbf{x}_i ; \mathbf{x}_j ; \mathbf{e}_{ij}]`, kept as what they are made of.
@@ -53,7 +55,7 @@ class ArcLinear(torch.nn.Linear):
         check_width(h.x, h.attr, self.in_features)
         vertices = h.x @ torch.cat(self.weight[:, : 2 * width].split(width, dim=1)).t()
         first, second = vertices.split(self.out_features, dim=1)
-        out = first.index_select(0, h.source) + second.index_select(0, h.target)
+        out = select_rows(first, h.source) + select_rows(second, h.target)
         return out if h.attr is None else out + h.attr @ self.weight[:, 2 * width :].t()
 
 

@@ -11,6 +11,7 @@ from gump.linalg import grover, polar_factor
 from gump.line_graph import EulerianLineGraph
 from gump.nn.arc_linear import check_width
 from gump.nn.pair_score import pair_score
+from gump.nn.rows import select_rows
 
 LARGE = 2**30
 """Bytes below which nobody asks whether they are there."""
@@ -138,8 +139,8 @@ class Coin(torch.nn.Module):
         at_vertex = source[:, width : 2 * width] + target[:, :width]
         products = x @ torch.cat([source[:, :width], at_vertex, target[:, width : 2 * width]]).t()
         from_neighbor, from_vertex, to_neighbor = products.split(source.size(0), dim=1)
-        rows = from_neighbor.index_select(0, neighbor) + from_vertex.index_select(0, vertex)
-        columns = to_neighbor.index_select(0, neighbor)
+        rows = select_rows(from_neighbor, neighbor) + select_rows(from_vertex, vertex)
+        columns = select_rows(to_neighbor, neighbor)
         if arc_attr is not None:
             rows = rows + arc_attr[line_graph.reverse] @ source[:, 2 * width :].t()
             columns = columns + arc_attr @ target[:, 2 * width :].t()

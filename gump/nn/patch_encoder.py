@@ -10,7 +10,8 @@ from torch_geometric.nn import MLP, GINConv, GINEConv
 from torch_geometric.nn.resolver import activation_resolver
 from torch_geometric.utils import scatter
 
-from gump.nn.models.gump import NORMS, _check_name, _norm
+from gump.nn.arguments import check_name
+from gump.nn.norm import NORMS, make_norm
 
 
 class Patches(NamedTuple):
@@ -75,7 +76,7 @@ class PatchEncoder(torch.nn.Module):
         norm: str | None = "batch",
     ) -> None:
         super().__init__()
-        _check_name("norm", norm, NORMS, optional=True)
+        check_name("norm", norm, NORMS, optional=True)
         least = {"hidden_channels": 1, "num_layers": 1, "patch_pe_dim": 0, "edge_dim": 0}
         for argument, value in zip(least, (hidden_channels, num_layers, patch_pe_dim, edge_dim), strict=True):
             if value < least[argument]:
@@ -90,11 +91,11 @@ class PatchEncoder(torch.nn.Module):
         inner = {"act": act, "norm": None, **NORMS.get(norm or "", {})}
         conv = GINConv if self.edge_lin is None else GINEConv
         self.convs = torch.nn.ModuleList(conv(MLP([width] * 3, **inner), train_eps=True) for _ in range(num_layers))
-        self.norms = torch.nn.ModuleList(_norm(norm, width) for _ in range(num_layers))
+        self.norms = torch.nn.ModuleList(make_norm(norm, width) for _ in range(num_layers))
         self.lins = torch.nn.ModuleList(torch.nn.Linear(width, width) for _ in range(num_layers))
         between = num_layers - 1 if exchange else 0
         self.exchange_lins = torch.nn.ModuleList(torch.nn.Linear(width, width) for _ in range(between))
-        self.exchange_norms = torch.nn.ModuleList(_norm(norm, width) for _ in range(between))
+        self.exchange_norms = torch.nn.ModuleList(make_norm(norm, width) for _ in range(between))
 
     def reset_parameters(self) -> None:
         """Draws new weights."""

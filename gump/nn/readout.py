@@ -1,8 +1,10 @@
 """From arc states back to vertices."""
 
+import torch
 from torch import Tensor
 
 from gump.line_graph import EulerianLineGraph
+from gump.nn.rows import add_rows
 
 
 def mean_of_incoming(h: Tensor, line_graph: EulerianLineGraph) -> Tensor:
@@ -17,8 +19,8 @@ def mean_of_incoming(h: Tensor, line_graph: EulerianLineGraph) -> Tensor:
         - **input:** :math:`(A, F)`
         - **output:** :math:`(N, F)`
     """
-    target, listed = line_graph.arcs[1], line_graph.listed
+    target, num_nodes = line_graph.arcs[1], line_graph.num_nodes
     if line_graph.directed:
-        h, target = h[listed], target[listed]
-    total = h.new_zeros(line_graph.num_nodes, h.size(-1)).index_add(0, target, h)
-    return total / target.bincount(minlength=line_graph.num_nodes).clamp_min(1).unsqueeze(-1)
+        listed = line_graph.listed.to(h.dtype).unsqueeze(-1)
+        return add_rows(h * listed, target, num_nodes) / add_rows(listed, target, num_nodes).clamp_min(1)
+    return add_rows(h, target, num_nodes) / add_rows(torch.ones_like(h[:, :1]), target, num_nodes).clamp_min(1)

@@ -7,7 +7,7 @@ from torch import Tensor
 from torch_geometric.nn import AntiSymmetricConv, GCNConv
 from torch_geometric.nn.inits import reset
 
-from gump.nn.models.gump import _check_name
+from gump.nn.arguments import check_name
 from gump.nn.normalized_adjacency import normalized_adjacency
 
 AGGREGATIONS = ("gcn", "sum")
@@ -61,7 +61,7 @@ class ADGN(torch.nn.Module):
         act: str = "tanh",
     ) -> None:
         super().__init__()
-        _check_name("aggregation", aggregation, AGGREGATIONS)
+        check_name("aggregation", aggregation, AGGREGATIONS)
         if num_layers < 1:
             raise ValueError(f"'num_layers' must be at least 1 (got {num_layers})")
         self.in_channels, self.hidden_channels, self.num_layers = in_channels, hidden_channels, num_layers

@@ -9,7 +9,8 @@ from torch import Tensor
 from torch_geometric.nn.inits import glorot
 from torch_geometric.nn.resolver import activation_resolver
 
-from gump.nn.models.gump import NORMS, _check_name, _norm
+from gump.nn.arguments import check_name
+from gump.nn.norm import NORMS, make_norm
 
 
 class Hops(NamedTuple):
@@ -156,7 +157,7 @@ class DRewGCN(torch.nn.Module):
         norm: str | None = None,
     ) -> None:
         super().__init__()
-        _check_name("norm", norm, NORMS, optional=True)
+        check_name("norm", norm, NORMS, optional=True)
         for argument, value in (("num_layers", num_layers), ("delay", delay), ("max_distance", max_distance)):
             if value is not None and value < 1:
                 raise ValueError(f"'{argument}' must be at least 1 (got {value})")
@@ -168,7 +169,7 @@ class DRewGCN(torch.nn.Module):
         self.encoder = torch.nn.Linear(in_channels, hidden_channels)
         last = [min(t + 1, self.max_distance) for t in range(num_layers)]
         self.convs = torch.nn.ModuleList(HopConv(hidden_channels, 1, k, share_weights) for k in last)
-        self.norms = torch.nn.ModuleList(_norm(norm, hidden_channels) for _ in range(num_layers))
+        self.norms = torch.nn.ModuleList(make_norm(norm, hidden_channels) for _ in range(num_layers))
         self.lin = None if out_channels is None else torch.nn.Linear(hidden_channels, out_channels)
         self.reset_parameters()
 

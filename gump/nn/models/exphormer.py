@@ -9,9 +9,10 @@ from torch import Tensor
 from torch_geometric.nn.inits import reset
 from torch_geometric.nn.resolver import activation_resolver
 
+from gump.nn.arguments import check_name
 from gump.nn.conv.exphormer_conv import ExphormerConv
 from gump.nn.models.gps import check_sizes, edge_features, local_arguments, local_conv
-from gump.nn.models.gump import NORMS, _check_name, _norm
+from gump.nn.norm import NORMS, make_norm
 
 
 class Interaction(NamedTuple):
@@ -81,7 +82,7 @@ class Exphormer(torch.nn.Module):
         norm: str | None = "batch",
     ) -> None:
         super().__init__()
-        _check_name("norm", norm, NORMS, optional=True)
+        check_name("norm", norm, NORMS, optional=True)
         check_sizes(hidden_channels, num_layers, heads)
         if num_virtual_nodes < 0:
             raise ValueError(f"'num_virtual_nodes' must be at least 0 (got {num_virtual_nodes})")
@@ -192,8 +193,8 @@ class _Layer(torch.nn.Module):
         super().__init__()
         self.conv = local_conv(conv, channels, edge_dim, act)
         self.attention = ExphormerConv(channels, heads)
-        self.conv_norm = None if self.conv is None else _norm(norm, channels)
-        self.attention_norm, self.norm = _norm(norm, channels), _norm(norm, channels)
+        self.conv_norm = None if self.conv is None else make_norm(norm, channels)
+        self.attention_norm, self.norm = make_norm(norm, channels), make_norm(norm, channels)
         self.dropout = torch.nn.Dropout(dropout)
         self.mlp = torch.nn.Sequential(
             torch.nn.Linear(channels, 2 * channels),

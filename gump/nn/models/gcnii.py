@@ -8,7 +8,8 @@ from torch_geometric.nn import GCN2Conv
 from torch_geometric.nn.inits import reset
 from torch_geometric.nn.resolver import activation_resolver
 
-from gump.nn.models.gump import NORMS, _check_name, _norm
+from gump.nn.arguments import check_name
+from gump.nn.norm import NORMS, make_norm
 from gump.nn.normalized_adjacency import normalized_adjacency
 
 
@@ -56,7 +57,7 @@ class GCNII(torch.nn.Module):
         norm: str | None = None,
     ) -> None:
         super().__init__()
-        _check_name("norm", norm, NORMS, optional=True)
+        check_name("norm", norm, NORMS, optional=True)
         if num_layers < 1:
             raise ValueError(f"'num_layers' must be at least 1 (got {num_layers})")
         if not 0 <= alpha <= 1:
@@ -72,7 +73,7 @@ class GCNII(torch.nn.Module):
             GCN2Conv(hidden_channels, alpha, theta, layer=k, shared_weights=shared_weights, normalize=False)
             for k in range(1, num_layers + 1)
         )
-        self.norms = torch.nn.ModuleList(_norm(norm, hidden_channels) for _ in range(num_layers))
+        self.norms = torch.nn.ModuleList(make_norm(norm, hidden_channels) for _ in range(num_layers))
         self.lin = None if out_channels is None else torch.nn.Linear(hidden_channels, out_channels)
 
     def reset_parameters(self) -> None:
@@ -88,6 +89,7 @@ class GCNII(torch.nn.Module):
         edge_weight: Tensor | None = None,
         edge_attr: Tensor | None = None,
         batch: Tensor | None = None,
+        mask: Tensor | None = None,
     ) -> Tensor:
         """Computes vertex representations.
 
@@ -97,11 +99,12 @@ class GCNII(torch.nn.Module):
             edge_weight: Weights of the edges.
             edge_attr: Not used.
             batch: Not used: a batch of graphs is one disconnected graph.
+            mask: Which vertices are there; the others are padding, joined to nothing, that norms leave out.
         """
         index, weight = normalized_adjacency(edge_index, edge_weight, x.size(0), x.dtype)
         x = first = self.act(self.encoder(self.dropout(x)))
         for conv, norm in zip(self.convs, self.norms, strict=True):
-            x = self.act(norm(conv(self.dropout(x), first, index, weight)))
+            x = self.act(norm(conv(self.dropout(x), first, index, weight), mask))
         x = self.dropout(x)
         return x if self.lin is None else self.lin(x)
 

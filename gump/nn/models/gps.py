@@ -13,7 +13,8 @@ from torch_geometric.nn.conv import MessagePassing
 from torch_geometric.nn.inits import reset
 from torch_geometric.nn.resolver import activation_resolver
 
-from gump.nn.models.gump import NORMS, _check_name
+from gump.nn.arguments import check_name
+from gump.nn.norm import NORMS
 from gump.nn.normalized_adjacency import normalized_adjacency
 
 LOCAL = {"gcn": GCNConv, "gin": GINConv, "gine": GINEConv, "gated": ResGatedGraphConv}
@@ -73,8 +74,8 @@ class GPS(torch.nn.Module):
         norm: str | None = "batch",
     ) -> None:
         super().__init__()
-        _check_name("attention", attention, ATTENTIONS)
-        _check_name("norm", norm, NORMS, optional=True)
+        check_name("attention", attention, ATTENTIONS)
+        check_name("norm", norm, NORMS, optional=True)
         check_sizes(hidden_channels, num_layers, heads)
         if attention == "performer" and hidden_channels < 2 * heads:
             raise ValueError(
@@ -151,7 +152,7 @@ class _Performer(PerformerAttention):
 
 def local_conv(name: str | None, channels: int, edge_dim: int, act: str) -> MessagePassing | None:
     """Builds the layer that passes messages along edges; none if there is no name."""
-    _check_name("conv", name, LOCAL, optional=True)
+    check_name("conv", name, LOCAL, optional=True)
     if edge_dim < 0:
         raise ValueError(f"'edge_dim' must be at least 0 (got {edge_dim})")
     if name == "gine" and edge_dim == 0:

@@ -9,7 +9,7 @@ from torch_geometric.nn.inits import reset
 from torch_geometric.nn.resolver import activation_resolver
 from torch_geometric.utils import softmax
 
-from gump.nn.models.gump import _check_name
+from gump.nn.arguments import check_name
 
 METHODS = ("euler", "rk4")
 
@@ -68,7 +68,7 @@ class GRAND(torch.nn.Module):
     ) -> None:
         super().__init__()
         attention_channels = hidden_channels if attention_channels is None else attention_channels
-        _check_name("method", method, METHODS)
+        check_name("method", method, METHODS)
         if num_layers < 1:
             raise ValueError(f"'num_layers' must be at least 1 (got {num_layers})")
         if heads < 1 or attention_channels % heads != 0:

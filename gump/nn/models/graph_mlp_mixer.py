@@ -73,7 +73,7 @@ class GraphMLPMixer(torch.nn.Module):
                 raise ValueError(f"'{argument}' must be at least {least} (got {value})")
         self.in_channels, self.hidden_channels, self.num_layers = in_channels, hidden_channels, num_layers
         self.out_channels = hidden_channels if out_channels is None else out_channels
-        self.num_patches, self.num_patch_layers = num_patches, num_patch_layers
+        self.num_patches, self.num_patch_layers, self.edge_dim = num_patches, num_patch_layers, edge_dim
         self.encoder = PatchEncoder(
             in_channels, hidden_channels, num_patch_layers, patch_pe_dim, edge_dim, exchange, patch_dropout, act, norm
         )

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch_geometric.nn.resolver import activation_resolver
 
-from gump.nn.models.gump import _check_name
+from gump.nn.arguments import check_name
 from gump.nn.patch_encoder import PatchEncoder, Patches, mean_over_patches
 
 ATTENTIONS = ("hadamard", "standard")
@@ -73,7 +73,7 @@ class GraphViT(torch.nn.Module):
         norm: str | None = "batch",
     ) -> None:
         super().__init__()
-        _check_name("attention", attention, ATTENTIONS)
+        check_name("attention", attention, ATTENTIONS)
         for argument, value in (("num_layers", num_layers), ("heads", heads)):
             if value < 1:
                 raise ValueError(f"'{argument}' must be at least 1 (got {value})")
@@ -81,7 +81,7 @@ class GraphViT(torch.nn.Module):
             raise ValueError(f"'hidden_channels' must be a multiple of 'heads' = {heads} (got {hidden_channels})")
         self.in_channels, self.hidden_channels, self.num_layers = in_channels, hidden_channels, num_layers
         self.out_channels = hidden_channels if out_channels is None else out_channels
-        self.heads, self.attention, self.num_patch_layers = heads, attention, num_patch_layers
+        self.heads, self.attention, self.num_patch_layers, self.edge_dim = heads, attention, num_patch_layers, edge_dim
         self.encoder = PatchEncoder(
             in_channels, hidden_channels, num_patch_layers, patch_pe_dim, edge_dim, exchange, patch_dropout, act, norm
         )

@@ -7,9 +7,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gump.nn.arguments import check_name
 from gump.nn.conv.grit_conv import GRITConv
 from gump.nn.models.gps import check_sizes, edge_features
-from gump.nn.models.gump import NORMS, _check_name
+from gump.nn.norm import NORMS
 
 
 class GRIT(torch.nn.Module):
@@ -63,7 +64,7 @@ class GRIT(torch.nn.Module):
         norm: str | None = "batch",
     ) -> None:
         super().__init__()
-        _check_name("norm", norm, NORMS, optional=True)
+        check_name("norm", norm, NORMS, optional=True)
         check_sizes(hidden_channels, num_layers, heads)
         if num_steps < 1 or edge_dim < 0:
             raise ValueError(f"'num_steps' must be at least 1 and 'edge_dim' at least 0 (got {num_steps} and {edge_dim})")

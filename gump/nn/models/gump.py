@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection
 from typing import Any, NamedTuple
 
 import torch
@@ -11,22 +10,21 @@ from torch import Tensor
 from torch.nn.utils.parametrizations import orthogonal
 from torch.nn.utils.parametrize import is_parametrized
 from torch.utils.checkpoint import checkpoint
-from torch_geometric.nn.models import GCN, GIN
-from torch_geometric.nn.resolver import activation_resolver, normalization_resolver
+from torch_geometric.nn.resolver import activation_resolver
 
 from gump.line_graph import EulerianLineGraph
 from gump.nn.arc_linear import ArcFeatures
+from gump.nn.arguments import check_name
 from gump.nn.coin import Coin
 from gump.nn.conv import ArcGCNConv, ArcGINConv, ArcGraphConv
+from gump.nn.models.mpnn import MPNN
+from gump.nn.norm import NORMS, make_norm, normalized
 from gump.nn.propagation import Propagation
 from gump.nn.readout import mean_of_incoming
+from gump.nn.rows import select_rows
 
-BASES = {"gcn": GCN, "gin": GIN}
+BASES = ("gcn", "gin", "graph")
 CONVS = {"gcn": ArcGCNConv, "gin": ArcGINConv, "graph": ArcGraphConv}
-NORMS: dict[str, dict[str, Any]] = {
-    "batch": {"norm": "batch_norm", "norm_kwargs": {"allow_single_element": True}},
-    "layer": {"norm": "layer_norm", "norm_kwargs": {"mode": "node"}},
-}
 PRESETS: dict[str, dict[str, Any]] = {
     "paper": {"coin": "newton_schulz", "num_steps": 10, "norm": None, "base_norm": "batch", "residual": False},
 }
@@ -68,7 +66,7 @@ class GUMP(torch.nn.Module):
         num_layers: The number of propagation steps :math:`L`.
         out_channels: Width of the result after a final linear map; by default there is none and the result is :math:`2d` wide.
         conv: The flavor of the layers: ``"gcn"``, ``"gin"`` or ``"graph"``.
-        base: The flavor of the base GNN: ``"gcn"``, ``"gin"`` or none.
+        base: The flavor of the base GNN: ``"gcn"``, ``"gin"``, ``"graph"`` or none.
         num_base_layers: Depth of the base GNN. With zero, or without a base, vertex features are mapped to :math:`d` linearly.
         edge_dim: How many attributes every edge has: the columns of ``edge_attr``, and one more if edge weights count as such.
         directed: Whether ``edge_index`` is directed. Arcs then carry a flag that tells whether they were in it, and those that were not
@@ -121,11 +119,11 @@ class GUMP(torch.nn.Module):
         checkpoint: bool = False,
     ) -> None:
         super().__init__()
-        _check_name("conv", conv, CONVS)
-        _check_name("base", base, BASES, optional=True)
-        _check_name("norm", norm, NORMS, optional=True)
-        _check_name("base_norm", base_norm, NORMS, optional=True)
-        _check_name("jk", jk, ("last", "weighted"))
+        check_name("conv", conv, CONVS)
+        check_name("base", base, BASES, optional=True)
+        check_name("norm", norm, NORMS, optional=True)
+        check_name("base_norm", base_norm, NORMS, optional=True)
+        check_name("jk", jk, ("last", "weighted"))
         least = {"num_layers": 1, "hidden_channels": 1, "num_base_layers": 0, "edge_dim": 0, "num_steps": 0}
         for argument, value in zip(least, (num_layers, hidden_channels, num_base_layers, edge_dim, num_steps), strict=True):
             if value < least[argument]:
@@ -142,14 +140,23 @@ class GUMP(torch.nn.Module):
         if self.base is None:
             self.encoder: torch.nn.Module = torch.nn.Linear(in_channels, hidden_channels)
         else:
-            settings = {"act": act, "dropout": dropout, **NORMS.get(base_norm or "", {})}
-            self.encoder = BASES[self.base](in_channels, hidden_channels, num_base_layers, **settings)
+            self.encoder = MPNN(
+                in_channels,
+                hidden_channels,
+                num_base_layers,
+                out_channels=hidden_channels,
+                conv=self.base,
+                norm=base_norm,
+                mlp_norm=base_norm,
+                act=act,
+                dropout=dropout,
+            )
         arc_channels = 2 * hidden_channels + edge_dim + directed
         self.coin = Coin(arc_channels, attention_channels, coin, beta, num_steps)
         widths = [arc_channels] + [hidden_channels] * num_layers
         inner = {"act": self.act} if conv == "gin" else {}
         self.convs = torch.nn.ModuleList(CONVS[conv](*pair, **inner) for pair in itertools.pairwise(widths))
-        norms = [_norm(norm, hidden_channels) for _ in range(num_layers + 1)]
+        norms = [make_norm(norm, hidden_channels) for _ in range(num_layers + 1)]
         self.base_norm, self.norms = norms[0], torch.nn.ModuleList(norms[1:])
         self.layer_weight = torch.nn.Parameter(torch.zeros(num_layers)) if jk == "weighted" else None
         self.lin = None if out_channels is None else torch.nn.Linear(2 * hidden_channels, out_channels)
@@ -168,7 +175,7 @@ class GUMP(torch.nn.Module):
     def reset_parameters(self) -> None:
         """Draws new weights. Those of the layers keep the energy of a signal that passes through them and a ReLU (He et al.)."""
         for module in (self.encoder, self.base_norm, self.coin, *self.convs, *self.norms, self.lin):
-            if module is not None and not isinstance(module, torch.nn.Identity):
+            if module is not None:
                 module.reset_parameters()
         for layer in self._linear_layers():
             weight = torch.nn.init.kaiming_normal_(torch.empty_like(layer.weight), nonlinearity="relu")
@@ -190,6 +197,7 @@ class GUMP(torch.nn.Module):
         edge_attr: Tensor | None = None,
         batch: Tensor | None = None,
         line_graph: EulerianLineGraph | None = None,
+        mask: Tensor | None = None,
         return_arcs: bool = False,
     ) -> Tensor | tuple[Tensor, Tensor]:
         """Computes vertex representations.
@@ -197,14 +205,17 @@ class GUMP(torch.nn.Module):
         Args:
             x: Vertex features.
             edge_index: The edges, see :meth:`gump.EulerianLineGraph.from_edge_index`. The base GNN sees each once in either direction.
-            edge_weight: Weights that the base GCN multiplies with and, if ``edge_dim`` counts them, that arcs carry.
+            edge_weight: Weights that the base GNN multiplies with, unless it is a GIN, and, if ``edge_dim`` counts them, that arcs carry.
             edge_attr: Attributes that arcs carry.
             batch: The graph of every vertex; handed to the base GNN. The layers need none.
             line_graph: The line graph of ``edge_index``, if it was built before.
+            mask: Which vertices are there; the others are padding, joined to nothing but each other, that norms leave out.
             return_arcs: Whether to return the last arc states as well, in the order of ``line_graph.arcs``.
         """
-        start = self.start(x, edge_index, edge_weight, edge_attr, batch, line_graph)
-        h = self._propagate(start, Propagation(self.coin(*start), start.line_graph))
+        start = self.start(x, edge_index, edge_weight, edge_attr, batch, line_graph, mask)
+        arc_mask = None if mask is None else select_rows(mask, start.line_graph.arcs[0])
+        propagate = Propagation(self.coin(*start), start.line_graph, sparse=None if mask is None else False)
+        h = self._propagate(start, propagate, arc_mask)
         out = torch.cat([start.x, mean_of_incoming(h, start.line_graph)], dim=-1)
         out = out if self.lin is None else self.lin(out)
         return (out, h) if return_arcs else out
@@ -217,6 +228,7 @@ class GUMP(torch.nn.Module):
         edge_attr: Tensor | None = None,
         batch: Tensor | None = None,
         line_graph: EulerianLineGraph | None = None,
+        mask: Tensor | None = None,
     ) -> Start:
         """Computes what the coins and the layers start from; ``model.coin(*model.start(x, edge_index))`` are the coins."""
         if line_graph is None:
@@ -234,13 +246,12 @@ class GUMP(torch.nn.Module):
             )
         arc_attr = self._arc_attr(x, edge_weight, edge_attr, line_graph)
         if self.base is None:
-            return Start(self.base_norm(self.encoder(x)), line_graph, arc_attr)
-        weight = None if edge_weight is None or self.base != "gcn" else line_graph.arc_attr(edge_weight)
+            return Start(self.base_norm(self.encoder(x), mask), line_graph, arc_attr)
+        weight = None if edge_weight is None or self.base == "gin" else line_graph.arc_attr(edge_weight)
         arcs = line_graph.arcs
         if line_graph.directed:
             arcs, weight = arcs[:, line_graph.listed], None if weight is None else weight[line_graph.listed]
-        weights = {} if weight is None else {"edge_weight": weight}
-        return Start(self.act(self.base_norm(self.encoder(x, arcs, batch=batch, **weights))), line_graph, arc_attr)
+        return Start(self.act(self.base_norm(self.encoder(x, arcs, edge_weight=weight, mask=mask), mask)), line_graph, arc_attr)
 
     def propagation_matrix(self, x: Tensor, edge_index: Tensor, **kwargs: Any) -> Tensor:
         r"""Returns the operator :math:`\mathsf{U}[\mathbf{A}_w]` as a sparse matrix over the arcs, for looking at.
@@ -260,37 +271,37 @@ class GUMP(torch.nn.Module):
         """Gathers what arcs carry: edge attributes, edge weights, and whether the arc is real."""
         columns = [] if edge_attr is None else [edge_attr.flatten(1) if edge_attr.dim() > 1 else edge_attr.unsqueeze(1)]
         width = sum(c.size(1) for c in columns)
-        if edge_weight is not None and (width < self.edge_dim or self.base != "gcn"):
+        if edge_weight is not None and (width < self.edge_dim or self.base not in ("gcn", "graph")):
             columns.append(edge_weight.reshape(-1, 1))
             width += 1
         if width != self.edge_dim:
             raise ValueError(
                 f"'edge_dim' must be the number of edge attributes (got {self.edge_dim}); the arcs were given {width}, of which "
-                f"'edge_weight' is one unless only a base GCN uses it"
+                f"'edge_weight' is one unless only the base GNN uses it"
             )
         attr = [line_graph.arc_attr(c.to(x.dtype)) for c in columns]
         if self.directed:
             attr.append(line_graph.listed.to(x.dtype).unsqueeze(-1))
         return torch.cat(attr, dim=-1) if attr else None
 
-    def _propagate(self, start: Start, propagate: Propagation) -> Tensor:
+    def _propagate(self, start: Start, propagate: Propagation, mask: Tensor | None) -> Tensor:
         """Runs the layers."""
         source, target = start.line_graph.arcs
-        h = self._layer(0, ArcFeatures(start.x, source, target, start.arc_attr), propagate)
+        h = self._layer(0, ArcFeatures(start.x, source, target, start.arc_attr), propagate, mask)
         states = [h]
         for k in range(1, self.num_layers):
-            new = self._layer(k, h, propagate)
+            new = self._layer(k, h, propagate, mask)
             h = h + new if self.residual else new
             states.append(h)
         if self.layer_weight is None:
             return h
         return torch.stack([w * s for w, s in zip(self.layer_weight.softmax(0), states, strict=True)]).sum(0)
 
-    def _layer(self, k: int, h: Tensor | ArcFeatures, propagate: Propagation) -> Tensor:
+    def _layer(self, k: int, h: Tensor | ArcFeatures, propagate: Propagation, mask: Tensor | None) -> Tensor:
         """Runs one layer; with ``checkpoint`` its inner states are dropped and computed again in the backward pass."""
 
         def run(h: Tensor | ArcFeatures) -> Tensor:
-            return self.dropout(self.act(self.norms[k](self.convs[k](h, propagate))))
+            return self.dropout(normalized(self.norms[k], self.act, self.convs[k](h, propagate), mask))
 
         return checkpoint(run, h, use_reentrant=False) if self.checkpoint and self.training else run(h)
 
@@ -300,15 +311,3 @@ class GUMP(torch.nn.Module):
             f"out_channels={self.out_channels}, conv='{self.conv}', base={self.base!r}, num_base_layers={self.num_base_layers}, "
             f"coin={self.coin})"
         )
-
-
-def _norm(name: str | None, channels: int) -> torch.nn.Module:
-    if name is None:
-        return torch.nn.Identity()
-    return normalization_resolver(NORMS[name]["norm"], channels, **NORMS[name]["norm_kwargs"])
-
-
-def _check_name(argument: str, name: str | None, known: Collection[str], optional: bool = False) -> None:
-    if name not in known and not (optional and name is None):
-        names = [f"'{k}'" for k in known] + (["None"] if optional else [])
-        raise ValueError(f"'{argument}' must be one of {', '.join(names)} (got {name!r})")

@@ -6,8 +6,9 @@ import torch
 from torch import Tensor
 from torch_geometric.nn.resolver import activation_resolver
 
+from gump.nn.arguments import check_name
 from gump.nn.models.drew_gcn import HopConv, Hops, delayed
-from gump.nn.models.gump import NORMS, _check_name, _norm
+from gump.nn.norm import NORMS, make_norm
 
 
 class KGCNSSM(torch.nn.Module):
@@ -77,7 +78,7 @@ class KGCNSSM(torch.nn.Module):
         norm: str | None = None,
     ) -> None:
         super().__init__()
-        _check_name("norm", norm, NORMS, optional=True)
+        check_name("norm", norm, NORMS, optional=True)
         for argument, value in (("num_layers", num_layers), ("delay", delay), ("max_distance", max_distance)):
             if value is not None and value < 1:
                 raise ValueError(f"'{argument}' must be at least 1 (got {value})")
@@ -94,7 +95,7 @@ class KGCNSSM(torch.nn.Module):
         self.encoder = torch.nn.Linear(in_channels, hidden_channels)
         last = [min(k + 1, self.max_distance) for k in range(num_layers)]
         self.convs = torch.nn.ModuleList(HopConv(hidden_channels, j if exact else 1, j, share_weights) for j in last)
-        self.norms = torch.nn.ModuleList(_norm(norm, hidden_channels) for _ in range(num_layers))
+        self.norms = torch.nn.ModuleList(make_norm(norm, hidden_channels) for _ in range(num_layers))
         self.lin = None if out_channels is None else torch.nn.Linear(hidden_channels, out_channels)
         self.reset_parameters()
 

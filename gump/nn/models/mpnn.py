@@ -6,11 +6,12 @@ import itertools
 
 import torch
 from torch import Tensor
-from torch_geometric.nn import MLP, GCNConv, GINConv, GraphConv
+from torch_geometric.nn import GCNConv, GINConv, GraphConv
 from torch_geometric.nn.inits import reset
 from torch_geometric.nn.resolver import activation_resolver
 
-from gump.nn.models.gump import NORMS, _check_name, _norm
+from gump.nn.arguments import check_name
+from gump.nn.norm import NORMS, make_norm, normalized
 from gump.nn.normalized_adjacency import normalized_adjacency
 
 CONVS = ("gcn", "gin", "graph")
@@ -73,9 +74,9 @@ class MPNN(torch.nn.Module):
         mlp_norm: str | None = "batch",
     ) -> None:
         super().__init__()
-        _check_name("conv", conv, CONVS)
-        _check_name("norm", norm, NORMS, optional=True)
-        _check_name("mlp_norm", mlp_norm, NORMS, optional=True)
+        check_name("conv", conv, CONVS)
+        check_name("norm", norm, NORMS, optional=True)
+        check_name("mlp_norm", mlp_norm, NORMS, optional=True)
         for argument, value in (("num_layers", num_layers), ("num_relations", num_relations)):
             if value < 1:
                 raise ValueError(f"'{argument}' must be at least 1 (got {value})")
@@ -88,7 +89,7 @@ class MPNN(torch.nn.Module):
         for pair in itertools.pairwise(widths):
             relations = [_conv(conv, *pair, act, mlp_norm) for _ in range(num_relations)]
             self.convs.append(relations[0] if num_relations == 1 else _SumOfRelations(relations, *pair))
-        self.norms = torch.nn.ModuleList(_norm(norm, hidden_channels) for _ in range(num_layers - self.linear_last))
+        self.norms = torch.nn.ModuleList(make_norm(norm, hidden_channels) for _ in range(num_layers - self.linear_last))
 
     def reset_parameters(self) -> None:
         """Draws new weights."""
@@ -103,6 +104,7 @@ class MPNN(torch.nn.Module):
         edge_attr: Tensor | None = None,
         batch: Tensor | None = None,
         edge_type: Tensor | None = None,
+        mask: Tensor | None = None,
     ) -> Tensor:
         """Computes vertex representations.
 
@@ -113,12 +115,13 @@ class MPNN(torch.nn.Module):
             edge_attr: Not used.
             batch: Not used: a batch of graphs is one disconnected graph.
             edge_type: The relation of every edge, required if there are several.
+            mask: Which vertices are there; the others are padding, joined to nothing, that norms leave out.
         """
         operators = self._operators(x, edge_index, edge_weight, edge_type)
         for k, conv in enumerate(self.convs):
-            new = conv(x, operators) if isinstance(conv, _SumOfRelations) else _apply(conv, x, operators[0])
+            new = conv(x, operators, mask) if isinstance(conv, _SumOfRelations) else _apply(conv, x, operators[0], mask)
             if k < len(self.norms):
-                new = self.dropout(self.act(self.norms[k](new)))
+                new = self.dropout(normalized(self.norms[k], self.act, new, mask))
                 new = x + new if self.residual and new.size(-1) == x.size(-1) else new
             x = new
         return x
@@ -164,12 +167,29 @@ class _SumOfRelations(torch.nn.Module):
         reset(self.convs)
         self.lin.reset_parameters()
 
-    def forward(self, x: Tensor, operators: list[Operator]) -> Tensor:
+    def forward(self, x: Tensor, operators: list[Operator], mask: Tensor | None) -> Tensor:
         out = self.lin(x)
         sources = torch.cat([x, torch.zeros_like(x)])  # [2 * num_nodes, channels]
         for conv, operator in zip(self.convs, operators, strict=True):
-            out = out + _apply(conv, (sources, x) if isinstance(conv, GINConv) else x, operator)
+            out = out + _apply(conv, (sources, x) if isinstance(conv, _GIN) else x, operator, mask)
         return out
+
+
+class _GIN(torch.nn.Module):
+    """GIN's sum, then its MLP, whose norm can leave padding out."""
+
+    def __init__(self, in_channels: int, out_channels: int, act: str, norm: str | None) -> None:
+        super().__init__()
+        self.sum, self.act = GINConv(torch.nn.Identity()), activation_resolver(act)
+        self.lin1, self.lin2 = torch.nn.Linear(in_channels, out_channels), torch.nn.Linear(out_channels, out_channels)
+        self.norm = make_norm(norm, out_channels)
+
+    def reset_parameters(self) -> None:
+        for module in (self.sum, self.lin1, self.norm, self.lin2):
+            reset(module)
+
+    def forward(self, x: Tensor | tuple[Tensor, Tensor], edge_index: Tensor, mask: Tensor | None = None) -> Tensor:
+        return self.lin2(normalized(self.norm, self.act, self.lin1(self.sum(x, edge_index)), mask))
 
 
 def _conv(name: str, in_channels: int, out_channels: int, act: str, mlp_norm: str | None) -> torch.nn.Module:
@@ -177,9 +197,9 @@ def _conv(name: str, in_channels: int, out_channels: int, act: str, mlp_norm: st
         return GCNConv(in_channels, out_channels, normalize=False)
     if name == "graph":
         return GraphConv(in_channels, out_channels)
-    return GINConv(MLP([in_channels, out_channels, out_channels], act=act, **NORMS.get(mlp_norm or "", {"norm": None})))
+    return _GIN(in_channels, out_channels, act, mlp_norm)
 
 
-def _apply(conv: torch.nn.Module, x: Tensor | tuple[Tensor, Tensor], operator: Operator) -> Tensor:
+def _apply(conv: torch.nn.Module, x: Tensor | tuple[Tensor, Tensor], operator: Operator, mask: Tensor | None) -> Tensor:
     index, weight = operator
-    return conv(x, index) if isinstance(conv, GINConv) else conv(x, index, weight)
+    return conv(x, index, mask) if isinstance(conv, _GIN) else conv(x, index, weight)

@@ -9,7 +9,8 @@ from torch_geometric.nn.resolver import activation_resolver
 
 from gump.line_graph import EulerianLineGraph
 from gump.nn.arc_linear import ArcFeatures, ArcLinear
-from gump.nn.models.gump import NORMS, _check_name, _norm
+from gump.nn.arguments import check_name
+from gump.nn.norm import NORMS, make_norm
 
 CONVS = ("gcn", "gin")
 
@@ -103,8 +104,8 @@ class NBAGNN(torch.nn.Module):
         norm: str | None = None,
     ) -> None:
         super().__init__()
-        _check_name("conv", conv, CONVS)
-        _check_name("norm", norm, NORMS, optional=True)
+        check_name("conv", conv, CONVS)
+        check_name("norm", norm, NORMS, optional=True)
         for argument, value, least in (("num_layers", num_layers, 1), ("edge_dim", edge_dim, 0)):
             if value < least:
                 raise ValueError(f"'{argument}' must be at least {least} (got {value})")
@@ -120,7 +121,7 @@ class NBAGNN(torch.nn.Module):
         )
         with_attributes = layers if conv == "gin" and edge_dim > 0 else range(0)
         self.edge_lins = torch.nn.ModuleList(torch.nn.Linear(edge_dim, width) for _ in with_attributes)
-        self.norms = torch.nn.ModuleList(_norm(norm, width) for _ in layers)
+        self.norms = torch.nn.ModuleList(make_norm(norm, width) for _ in layers)
         self.readout = torch.nn.Linear(2 * width, width)
         self.lin = None if out_channels is None else torch.nn.Linear(width, out_channels)
         self.reset_parameters()

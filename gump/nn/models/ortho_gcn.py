@@ -8,7 +8,8 @@ from torch_geometric.nn import SimpleConv
 from torch_geometric.nn.inits import reset
 from torch_geometric.nn.resolver import activation_resolver
 
-from gump.nn.models.gump import NORMS, _check_name, _norm
+from gump.nn.arguments import check_name
+from gump.nn.norm import NORMS, make_norm
 from gump.nn.normalized_adjacency import normalized_adjacency
 
 
@@ -65,7 +66,7 @@ class OrthoGCN(torch.nn.Module):
         norm: str | None = None,
     ) -> None:
         super().__init__()
-        _check_name("norm", norm, NORMS, optional=True)
+        check_name("norm", norm, NORMS, optional=True)
         if num_layers < 1:
             raise ValueError(f"'num_layers' must be at least 1 (got {num_layers})")
         if num_groups < 1 or hidden_channels % num_groups != 0:
@@ -79,7 +80,7 @@ class OrthoGCN(torch.nn.Module):
         self.bias = torch.nn.Parameter(torch.empty(num_layers, hidden_channels))
         self.scale = torch.nn.Parameter(torch.empty(num_layers))
         self.conv = SimpleConv(aggr="sum")
-        self.norms = torch.nn.ModuleList(_norm(norm, hidden_channels) for _ in range(num_layers))
+        self.norms = torch.nn.ModuleList(make_norm(norm, hidden_channels) for _ in range(num_layers))
         self.lin = None if out_channels is None else torch.nn.Linear(hidden_channels, out_channels)
         self.reset_parameters()
 

@@ -8,6 +8,8 @@ import torch
 from torch import Tensor
 from torch_geometric.nn import MLP, global_add_pool, global_max_pool, global_mean_pool
 
+from gump.nn.rows import add_rows
+
 POOLS = {"mean": global_mean_pool, "sum": global_add_pool, "max": global_max_pool}
 
 
@@ -63,11 +65,29 @@ class GraphPredictor(_Predictor):
         self.pool = pool
 
     def forward(
-        self, x: Tensor, edge_index: Tensor, *, batch: Tensor | None = None, num_graphs: int | None = None, **kwargs: Any
+        self,
+        x: Tensor,
+        edge_index: Tensor,
+        *,
+        batch: Tensor | None = None,
+        num_graphs: int | None = None,
+        mask: Tensor | None = None,
+        **kwargs: Any,
     ) -> Tensor:
-        """Predicts one row per graph; further arguments go to the encoder."""
+        """Predicts one row per graph; further arguments go to the encoder. Vertices that ``mask`` leaves out are padding."""
+        if mask is not None:
+            x = self.encoder(x, edge_index, batch=batch, mask=mask, **kwargs)
+            return self.head(self._pool_padded(x, batch, num_graphs, mask))
         x = self.encoder(x, edge_index, batch=batch, **kwargs)
         return self.head(x if getattr(self.encoder, "pools", False) else POOLS[self.pool](x, batch, num_graphs))
+
+    def _pool_padded(self, x: Tensor, batch: Tensor | None, num_graphs: int | None, mask: Tensor) -> Tensor:
+        """The sum or mean over the vertices that are there."""
+        if batch is None or num_graphs is None or self.pool == "max":
+            raise ValueError("'mask' must come with 'batch' and 'num_graphs', and not with pool='max'")
+        weight = mask.to(x.dtype).unsqueeze(-1)
+        total = add_rows(x * weight, batch, num_graphs)
+        return total if self.pool == "sum" else total / add_rows(weight, batch, num_graphs).clamp_min(1)
 
 
 class NodePredictor(_Predictor):

@@ -9,9 +9,10 @@ from torch import Tensor
 from torch_geometric.nn.inits import reset
 from torch_geometric.nn.resolver import activation_resolver
 
+from gump.nn.arguments import check_name
 from gump.nn.conv.lie_unitary_conv import LieUnitaryConv
 from gump.nn.conv.unitary_conv import UnitaryConv
-from gump.nn.models.gump import NORMS, _check_name, _norm
+from gump.nn.norm import NORMS, make_norm
 from gump.nn.normalized_adjacency import normalized_adjacency
 
 
@@ -63,7 +64,7 @@ class UnitaryGCN(torch.nn.Module):
         norm: str | None = None,
     ) -> None:
         super().__init__()
-        _check_name("norm", norm, NORMS, optional=True)
+        check_name("norm", norm, NORMS, optional=True)
         if num_layers < 1:
             raise ValueError(f"'num_layers' must be at least 1 (got {num_layers})")
         if lie and unitary:
@@ -83,7 +84,7 @@ class UnitaryGCN(torch.nn.Module):
             for _ in range(num_layers)
         )
         width = hidden_channels if real else 2 * hidden_channels
-        self.norms = torch.nn.ModuleList(_norm(norm, width) for _ in range(num_layers))
+        self.norms = torch.nn.ModuleList(make_norm(norm, width) for _ in range(num_layers))
         self.lin = None if out_channels is None else torch.nn.Linear(hidden_channels, out_channels)
 
     def reset_parameters(self) -> None:

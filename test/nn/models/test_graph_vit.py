@@ -192,6 +192,10 @@ def test_new_weights_are_drawn_for_every_parameter():
     assert all((parameter != 7).all() for parameter in model.parameters())
 
 
+def test_the_width_of_edge_attributes_is_told():
+    assert (GraphViT(3, 16, 1).edge_dim, GraphViT(3, 16, 1, edge_dim=4).edge_dim) == (0, 4)
+
+
 def test_the_width_of_the_result_is_told():
     assert GraphViT.pools
     assert (GraphViT(3, 16, 1).out_channels, GraphViT(3, 16, 1, 5).out_channels) == (16, 5)

@@ -11,6 +11,7 @@ from torch_geometric.nn import GCN
 from gump import EulerianLineGraph
 from gump.linalg import unitarity_error
 from gump.nn import COINS, GUMP, PRESETS, Propagation
+from gump.nn.norm import NoNorm
 from gump.transforms import AddLineGraph
 
 CONVS, BASES = ("gcn", "gin", "graph"), ("gcn", "gin", None)
@@ -287,7 +288,7 @@ def test_residual_layers_add_to_their_input() -> None:
     with torch.no_grad():
         for conv, norm in zip(model.convs[1:], model.norms[1:], strict=True):
             conv.lin.weight.zero_()
-            norm.module.bias.zero_()
+            norm.bias.zero_()
     _, first = model(x, edge_index, return_arcs=True)
     model.num_layers = 1
     assert (model(x, edge_index, return_arcs=True)[1] - first).abs().max() < 1e-6
@@ -305,7 +306,7 @@ def test_arc_states_come_in_the_order_of_the_line_graph() -> None:
 def test_the_paper_is_one_name_away() -> None:
     model = GUMP(3, 8, 2, **PRESETS["paper"])
     assert (model.coin.kind, model.coin.num_steps, model.residual) == ("newton_schulz", 10, False)
-    assert all(isinstance(norm, torch.nn.Identity) for norm in model.norms)
+    assert all(isinstance(norm, NoNorm) for norm in model.norms)
 
 
 @pytest.mark.parametrize(
@@ -391,7 +392,7 @@ def test_reset_parameters_draws_new_ones() -> None:
     ("arguments", "message"),
     [
         ({"conv": "gat"}, r"'conv' must be one of 'gcn', 'gin', 'graph' \(got 'gat'\)"),
-        ({"base": "gat"}, r"'base' must be one of 'gcn', 'gin', None \(got 'gat'\)"),
+        ({"base": "gat"}, r"'base' must be one of 'gcn', 'gin', 'graph', None \(got 'gat'\)"),
         ({"norm": "pair"}, "'norm' must be one of"),
         ({"base_norm": "pair"}, "'base_norm' must be one of"),
         ({"jk": "cat"}, "'jk' must be one of"),

@@ -60,7 +60,7 @@ def test_residual_norm_and_dropout() -> None:
     x, edge_index = setting("grid")
     model = UnitaryGCN(6, 8, 2, norm="batch", residual=True).double()
     for conv, norm in zip(model.convs, model.norms, strict=True):
-        assert norm.in_channels == 16
+        assert norm.channels == 16
         with torch.no_grad():
             conv.weight.zero_()
     assert torch.equal(model(x, edge_index), model.encoder(x))

@@ -1,0 +1,108 @@
+"""What a step of many replicas costs, eagerly and recorded, and where the time goes.
+
+    GUMP_DATA=/path/to/datasets python benchmarks/replicas.py NCI1 --replicas 100 --trace
+
+The last line is one JSON object.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from gump.experiment.config import load_config
+from gump.experiment.model import build_model
+from gump.experiment.padded import PaddedStore
+from gump.experiment.preprocess import prepare
+from gump.experiment.protocol import run_seed
+from gump.experiment.replicas import EVALUATED_AT_ONCE, ReplicaTrainer
+from gump.experiment.task import TASKS
+
+CONFIGS = Path(__file__).parent.parent / "configs" / "tu"
+
+
+def make_trainer(dataset_name: str, method: str, num_replicas: int, device: torch.device, record_steps: bool) -> ReplicaTrainer:
+    """The trainer of the first runs of a configuration."""
+    config = load_config(CONFIGS / f"{dataset_name.lower()}_{method}.toml")[0]
+    dataset = prepare(config.settings, line_graph=False)
+    models = []
+    for index in range(num_replicas):
+        torch.manual_seed(run_seed(0, index))
+        models.append(build_model(config.settings, dataset).to(device))
+    splits = [config.protocol.split(dataset, index) for index in range(num_replicas)]
+    store = PaddedStore(dataset.graphs, device)
+    return ReplicaTrainer(models, store, splits, TASKS[dataset.task], config.training, 0, range(num_replicas), record_steps=record_steps)
+
+
+def milliseconds(trainer: ReplicaTrainer, kind: str, chunks: list[torch.Tensor], num_steps: int) -> float:
+    """The mean time of a step after the first few."""
+    for k in range(4):
+        trainer._step(kind, chunks[k % len(chunks)])
+    _wait(trainer)
+    start = time.perf_counter()
+    for k in range(num_steps):
+        trainer._step(kind, chunks[k % len(chunks)])
+    _wait(trainer)
+    return 1e3 * (time.perf_counter() - start) / num_steps
+
+
+def _wait(trainer: ReplicaTrainer) -> None:
+    if trainer.store.device.type == "cuda":
+        torch.cuda.synchronize()
+
+
+def main() -> None:
+    """Times steps."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("dataset")
+    parser.add_argument("--method", default="gin_gump")
+    parser.add_argument("--replicas", type=int, default=100)
+    parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--trace", action="store_true", help="print the kernels that take longest")
+    arguments = parser.parse_args()
+    device = torch.device(arguments.device)
+    trainer = make_trainer(arguments.dataset, arguments.method, arguments.replicas, device, record_steps=False)
+    generators = [torch.Generator().manual_seed(r) for r in range(arguments.replicas)]
+    chunks = trainer._chunks(generators)[:8]
+    chunks = [chunk for chunk in chunks if chunk.size(1) == chunks[0].size(1)]
+    layout = trainer.store.layout(torch.stack(chunks))
+    arcs = sum(d * n for d, n in layout.block_sizes.items())
+    degrees = torch.tensor(layout.degrees)
+    real = float((trainer.store.counts[torch.stack(chunks)].sum(-2) * degrees).sum(-1).double().mean())
+    results: dict[str, Any] = {
+        "dataset": arguments.dataset,
+        "method": arguments.method,
+        "replicas": arguments.replicas,
+        "arcs_padded": arcs,
+        "arcs_mean": round(real, 1),
+        "eager_ms": round(milliseconds(trainer, "train", chunks, arguments.steps), 3),
+    }
+    if device.type == "cuda":
+        if arguments.trace:
+            activities = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
+            with torch.profiler.profile(activities=activities) as profiler:
+                trainer._step("train", chunks[0])
+                _wait(trainer)
+            kernels = [event for event in profiler.key_averages() if event.device_type == torch.autograd.DeviceType.CUDA]
+            kernels.sort(key=lambda event: -event.self_device_time_total)
+            results["num_kernels"] = sum(event.count for event in kernels)
+            results["device_ms"] = round(sum(event.self_device_time_total for event in kernels) / 1e3, 2)
+            for event in kernels[:35]:
+                print(f"{event.self_device_time_total / 1e3:8.3f} ms {event.count:5d} x  {event.key[:110]}")
+        trainer.record_steps = True
+        results["recorded_ms"] = round(milliseconds(trainer, "train", chunks, arguments.steps), 3)
+        part = trainer.parts["val"][:, :EVALUATED_AT_ONCE]
+        trainer.replicas.model.eval()
+        results["evaluation_ms"] = round(milliseconds(trainer, "eval", [part], arguments.steps), 3)
+        results["memory_gb"] = round(torch.cuda.max_memory_allocated() / 1e9, 2)
+    print(json.dumps(results))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,331 @@
+"""Many models of one kind, trained side by side as one program."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.func import functional_call, stack_module_state
+
+from gump.experiment.model import base_parameters, input_names
+from gump.experiment.padded import Layout, PaddedBatch, PaddedStore
+from gump.experiment.progress import Evaluation, Progress
+from gump.experiment.protocol import Split, run_seed
+from gump.experiment.stacked_adam import StackedAdam
+from gump.experiment.task import Task
+from gump.experiment.training import Training, cosine
+from gump.line_graph import EulerianLineGraph
+from gump.record import write_atomically
+
+EVALUATED_AT_ONCE = 64
+"""Graphs of every replica in a batch when nothing is learned."""
+
+SPARE = 1.05
+"""How much more room a layout gets than was needed when it was made, so that it lasts."""
+
+
+class Replicas:
+    """Stacked models: every parameter has a first dimension for the replicas.
+
+    The models themselves run unchanged, once for all replicas, under ``torch.func.vmap``.
+
+    Args:
+        models: Predictors of one architecture, on their device. Their weights are copied.
+    """
+
+    def __init__(self, models: Sequence[torch.nn.Module]) -> None:
+        self.model, self.names = models[0], input_names(models[0])
+        if "mask" not in self.names:
+            raise ValueError(
+                f"'model.kind' must be one whose forward takes a mask, to be trained as replicas (got {type(models[0].encoder).__name__}); "
+                "leave out --replicas"
+            )
+        self.num_replicas = len(models)
+        parameters, buffers = stack_module_state(list(models))
+        self.parameters: dict[str, Tensor] = {key: value.detach().requires_grad_() for key, value in parameters.items()}
+        self.buffers: dict[str, Tensor] = buffers
+
+    def __call__(self, batch: PaddedBatch) -> Tensor:
+        """The answers of every replica to its own batch, :math:`(R, B, F)`."""
+        columns = torch.arange(batch.reverse.size(-1), device=batch.reverse.device)
+        edge_inputs = {name: value for name, value in batch.edges.items() if name in self.names}
+
+        def run(parameters: dict[str, Tensor], buffers: dict[str, Tensor], *tensors: Tensor) -> Tensor:
+            x, arcs, reverse, graph, mask, *edges = tensors
+            given: dict[str, Any] = dict(zip(edge_inputs, edges, strict=True))
+            if "line_graph" in self.names:
+                listed = torch.ones_like(reverse, dtype=torch.bool)
+                given["line_graph"] = EulerianLineGraph(arcs, reverse, x.size(0), batch.block_sizes, columns, listed)
+            given |= {"batch": graph, "num_graphs": batch.num_graphs, "mask": mask}
+            return functional_call(self.model, (parameters, buffers), (x, arcs), given)
+
+        tensors = (batch.x, batch.arcs, batch.reverse, batch.batch, batch.mask, *edge_inputs.values())
+        return torch.vmap(run, randomness="different")(self.parameters, self.buffers, *tensors)
+
+    def state_dict(self, replica: int) -> dict[str, Tensor]:
+        """The weights of one replica, as its model alone would have them."""
+        return {key: value[replica].detach().clone() for key, value in {**self.parameters, **self.buffers}.items()}
+
+
+class ReplicaTrainer:
+    """Trains many runs side by side, each as :class:`gump.experiment.trainer.Trainer` would train it alone.
+
+    Every replica has its own weights, batches, learning rate, early stopping and progress. On a GPU a step is recorded once and then
+    replayed; batches are assembled there.
+
+    Args:
+        models: One predictor per run, on their device.
+        store: The graphs, on the same device.
+        splits: One per run, with parts of equal sizes.
+        task: How answers are judged.
+        training: The settings.
+        seed: Of all runs.
+        indices: The number of each run.
+        save_every_s: Seconds between checkpoints.
+        record_steps: Whether to record and replay steps; by default on a GPU.
+    """
+
+    def __init__(
+        self,
+        models: Sequence[torch.nn.Module],
+        store: PaddedStore,
+        splits: Sequence[Split],
+        task: Task,
+        training: Training,
+        seed: int,
+        indices: Sequence[int],
+        save_every_s: float = 10.0,
+        record_steps: bool | None = None,
+    ) -> None:
+        if len({tuple(part.numel() for part in split) for split in splits}) > 1:
+            raise ValueError("'splits' must have parts of equal sizes to be trained side by side")
+        self.store, self.task, self.training, self.seed, self.indices = store, task, training, seed, list(indices)
+        self.save_every_s = save_every_s
+        self.record_steps = store.device.type == "cuda" if record_steps is None else record_steps
+        self.parts = {part: torch.stack([getattr(split, part) for split in splits]) for part in Split._fields}
+        base = {id(p) for p in base_parameters(models[0])}
+        base_names = {name for name, p in models[0].named_parameters() if id(p) in base}
+        self.replicas = Replicas(models)
+        self.optimizer = self._optimizer(base_names)
+        self.progress = [Progress() for _ in indices]
+        self.rate = torch.ones(len(self.indices), dtype=torch.float64)
+        self.plateau = [[math.inf, 0] for _ in indices]
+        self._steps: dict[tuple[str, int], _Recorded] = {}
+
+    def _optimizer(self, base: set[str]) -> StackedAdam:
+        t, parameters = self.training, self.replicas.parameters
+        groups = [
+            {
+                "params": [p for name, p in parameters.items() if name in base],
+                "lr": t.lr if t.base_lr is None else t.base_lr,
+                "weight_decay": t.weight_decay if t.base_weight_decay is None else t.base_weight_decay,
+            },
+            {"params": [p for name, p in parameters.items() if name not in base], "lr": t.lr, "weight_decay": t.weight_decay},
+        ]
+        return StackedAdam([group for group in groups if group["params"]], t.optimizer == "adamw", t.clip)
+
+    def fit(
+        self, checkpoint: Path | None = None, identity: str = "", watch: Callable[[int, dict[str, float]], None] | None = None
+    ) -> list[Progress]:
+        """Trains all runs to their ends.
+
+        Args:
+            checkpoint: The file to save to now and then, and to go on from if it is there.
+            identity: Of the runs; a checkpoint of others is not used.
+            watch: Called after every epoch with its number and the mean results of the runs that are not finished.
+        """
+        if checkpoint is not None:
+            self._resume(checkpoint, identity)
+        saved = time.monotonic()
+        while not all(progress.finished(self.training) for progress in self.progress):
+            start = time.perf_counter()
+            active = [progress for progress in self.progress if not progress.finished(self.training)]
+            self._advance(self._train_epoch(), self._evaluate("val"))
+            share = (time.perf_counter() - start) / len(active)
+            for progress in active:
+                progress.times_s.append(share)
+            if watch:
+                last = [{key: values[-1] for key, values in progress.history.items()} for progress in active if progress.history]
+                watch(self.epoch, {key: sum(r[key] for r in last) / len(last) for key in last[0]} if last else {})
+            if checkpoint is not None and time.monotonic() - saved >= self.save_every_s:
+                self._save(checkpoint, identity)
+                saved = time.monotonic()
+        return self.progress
+
+    @property
+    def epoch(self) -> int:
+        """How many epochs are behind the replica that is furthest."""
+        return max(progress.epoch for progress in self.progress)
+
+    def _train_epoch(self) -> Tensor:
+        """Goes once through the training sets; returns the mean loss of every replica."""
+        epoch = self.epoch
+        streams = [run_seed(self.seed, index, epoch + 1) for index in self.indices]
+        torch.manual_seed(streams[0])
+        self.replicas.model.train()
+        scale = self.rate * torch.tensor([not progress.finished(self.training) for progress in self.progress])
+        self.optimizer.set_scale(scale * cosine(self.training, epoch))
+        generators = [torch.Generator().manual_seed(stream) for stream in streams]
+        total, count = torch.zeros(len(self.indices), device=self.store.device), 0
+        for index in self._chunks(generators):
+            total += index.size(1) * self._step("train", index)
+            count += index.size(1)
+        return (total / max(count, 1)).cpu()
+
+    def _chunks(self, generators: list[torch.Generator]) -> list[Tensor]:
+        """The batches of an epoch, for every replica those that a feed of its own would have."""
+        size, chunks = self.training.batch_size, []
+        for _ in range(self.training.repeats):
+            order = torch.stack(
+                [train[torch.randperm(train.numel(), generator=g)] for train, g in zip(self.parts["train"], generators, strict=True)]
+            )
+            parts = list(order.split(size, dim=1))
+            if len(parts) > 1 and parts[-1].size(1) == 1 < size:
+                parts[-2:] = [torch.cat(parts[-2:], dim=1)]
+            chunks += parts
+        return chunks
+
+    def _evaluate(self, part: str) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Losses, measures, answers and targets of all replicas on one part."""
+        self.replicas.model.eval()
+        index = self.parts[part]
+        out = torch.cat([self._step("eval", chunk).clone() for chunk in index.split(EVALUATED_AT_ONCE, dim=1)], dim=1)
+        y = self.store.targets(index)
+        with torch.no_grad():
+            loss = torch.vmap(self.task.loss)(out, y)
+        out, y = out.cpu(), y.cpu()
+        return loss.cpu(), self.task.judge_each(out, y), out, y
+
+    def _advance(self, train_loss: Tensor, val: tuple[Tensor, Tensor, Tensor, Tensor]) -> None:
+        """Adds an epoch to the progress of every replica that is not finished."""
+        tests: list[tuple[Tensor, Tensor, Tensor, Tensor]] = []
+        for r, progress in enumerate(self.progress):
+            if progress.finished(self.training):
+                continue
+            losses = float(train_loss[r]), float(val[0][r])
+            if not all(map(math.isfinite, losses)):
+                progress.diverged = f"epoch {progress.epoch + 1}: the loss is not finite"
+                continue
+
+            def test(r: int = r) -> Evaluation:
+                if not tests:
+                    tests.append(self._evaluate("test"))
+                loss, measure, out, y = tests[0]
+                return Evaluation(float(loss[r]), float(measure[r]), out[r], y[r])
+
+            progress.advance(self.training, self.task, *losses, float(val[1][r]), test)
+            self._watch_plateau(r, *losses)
+
+    def _watch_plateau(self, replica: int, train_loss: float, val_loss: float) -> None:
+        """Lowers the rate of a replica as torch's ``ReduceLROnPlateau`` would."""
+        t = self.training
+        if t.schedule not in ("plateau", "plateau_train"):
+            return
+        value, state = train_loss if t.schedule == "plateau_train" else val_loss, self.plateau[replica]
+        if value < state[0] * (1 - 1e-4):
+            state[:] = [value, 0]
+        else:
+            state[1] += 1
+        if state[1] > t.plateau_patience:
+            self.rate[replica] *= t.plateau_factor
+            state[1] = 0
+
+    def _step(self, kind: str, index: Tensor) -> Tensor:
+        """Trains on a batch, or answers it."""
+        run = self._learn if kind == "train" else self._answer
+        if not self.record_steps:
+            return run(index.to(self.store.device), self.store.layout(index))
+        key = kind, index.size(1)
+        recorded = self._steps.get(key)
+        needed = self.store.layout(index)
+        if recorded is None or not recorded.layout.holds(needed):
+            room = needed.larger(SPARE) if recorded is None else needed.larger(SPARE).joined(recorded.layout)
+            self._steps.pop(key, None)
+            recorded = self._steps[key] = _Recorded(run, index.to(self.store.device), room, self._snapshot if kind == "train" else None)
+        return recorded(index)
+
+    def _learn(self, index: Tensor, layout: Layout) -> Tensor:
+        self.optimizer.zero_grad()
+        batch = self.store.batch(index, layout)
+        losses = torch.vmap(self.task.loss)(self.replicas(batch), batch.y)
+        losses.sum().backward()
+        self.optimizer.step()
+        return losses.detach()
+
+    @torch.no_grad()
+    def _answer(self, index: Tensor, layout: Layout) -> Tensor:
+        return self.replicas(self.store.batch(index, layout))
+
+    def _snapshot(self) -> Callable[[], None]:
+        """Remembers weights and moments, and returns what brings them back."""
+        tensors = [*self.optimizer.tensors(), *self.replicas.buffers.values()]
+        copies = [tensor.clone() for tensor in tensors]
+
+        def restore() -> None:
+            for tensor, copy in zip(tensors, copies, strict=True):
+                tensor.copy_(copy)
+
+        return restore
+
+    def _save(self, checkpoint: Path, identity: str) -> None:
+        state = {
+            "identity": identity,
+            "optimizer": self.optimizer.state_dict(),
+            "buffers": {key: value.cpu() for key, value in self.replicas.buffers.items()},
+            "rate": self.rate,
+            "plateau": self.plateau,
+            "progress": [asdict(progress) for progress in self.progress],
+        }
+        buffer = BytesIO()
+        torch.save(state, buffer)
+        write_atomically(checkpoint, buffer.getvalue())
+
+    def _resume(self, checkpoint: Path, identity: str) -> None:
+        if not checkpoint.is_file():
+            return
+        state = torch.load(checkpoint, map_location="cpu", weights_only=True)
+        if state["identity"] != identity:
+            return
+        self.optimizer.load_state_dict(state["optimizer"])
+        for key, value in state["buffers"].items():
+            self.replicas.buffers[key].copy_(value)
+        self.rate, self.plateau = state["rate"], state["plateau"]
+        self.progress = [Progress(**progress) for progress in state["progress"]]
+
+
+class _Recorded:
+    """A step as a CUDA graph: run a few times to warm up, recorded once, then replayed on other batches of the same layout."""
+
+    def __init__(
+        self,
+        run: Callable[[Tensor, Layout], Tensor],
+        index: Tensor,
+        layout: Layout,
+        snapshot: Callable[[], Callable[[], None]] | None,
+    ) -> None:
+        self.index, self.layout = index.clone(), layout
+        restore = snapshot() if snapshot else None
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            for _ in range(2):
+                run(self.index, layout)
+        torch.cuda.current_stream().wait_stream(stream)
+        if restore:
+            restore()
+        self.graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self.graph):
+            self.out = run(self.index, layout)
+
+    def __call__(self, index: Tensor) -> Tensor:
+        """Runs the step on other graphs."""
+        self.index.copy_(index, non_blocking=True)
+        self.graph.replay()
+        return self.out

@@ -1,0 +1,91 @@
+"""How a model is trained."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Training:
+    """How a model is trained: the ``train`` table of a configuration.
+
+    Args:
+        epochs: The most epochs.
+        batch_size: Graphs in a batch.
+        lr: Learning rate.
+        weight_decay: Added to the gradient (Adam) or taken off the weights (AdamW).
+        base_lr: Learning rate of the base GNN and of embeddings, if it differs.
+        base_weight_decay: Their weight decay, if it differs.
+        optimizer: ``"adam"`` or ``"adamw"``.
+        schedule: ``"cosine"`` falls to zero at the last epoch, ``"plateau"`` lowers the rate when the validation loss no longer falls,
+            ``"plateau_train"`` when the training loss does not.
+        warmup: Epochs in which the rate rises, for ``"cosine"``.
+        plateau_factor: What the rate is multiplied with.
+        plateau_patience: Epochs without progress before that.
+        clip: The largest norm of the gradient.
+        patience: Epochs without progress on ``monitor`` before training stops.
+        monitor: What ``patience`` looks at on validation: ``"loss"`` or ``"metric"``.
+        threshold: By what factor it must improve to count as progress.
+        stop_at: A validation measure that is good enough,
+        stop_after: if it is reached in so many epochs in a row.
+        repeats: How often an epoch goes through the training set.
+        precision: Lightning Fabric's name of the arithmetic.
+        deterministic: Whether to ask torch for algorithms that repeat bit for bit, where it has them.
+    """
+
+    epochs: int = 100
+    batch_size: int = 64
+    lr: float = 1e-3
+    weight_decay: float = 0.0
+    base_lr: float | None = None
+    base_weight_decay: float | None = None
+    optimizer: str = "adam"
+    schedule: str | None = None
+    warmup: int = 0
+    plateau_factor: float = 0.1
+    plateau_patience: int = 10
+    clip: float | None = None
+    patience: int | None = None
+    monitor: str = "loss"
+    threshold: float = 1.0
+    stop_at: float | None = None
+    stop_after: int = 3
+    repeats: int = 1
+    precision: str = "32-true"
+    deterministic: bool = True
+
+    def __post_init__(self) -> None:
+        choices = {
+            "optimizer": ("adam", "adamw"),
+            "schedule": (None, "cosine", "plateau", "plateau_train"),
+            "monitor": ("loss", "metric"),
+        }
+        for name, known in choices.items():
+            if getattr(self, name) not in known:
+                raise ValueError(f"'train.{name}' must be one of {known} (got {getattr(self, name)!r})")
+        for name in ("epochs", "batch_size", "repeats", "stop_after"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"'train.{name}' must be at least 1 (got {getattr(self, name)})")
+        for name in (
+            "lr",
+            "weight_decay",
+            "base_lr",
+            "base_weight_decay",
+            "clip",
+            "warmup",
+            "patience",
+            "plateau_patience",
+            "threshold",
+        ):
+            if (value := getattr(self, name)) is not None and not (value >= 0 and math.isfinite(value)):
+                raise ValueError(f"'train.{name}' must be finite and not negative (got {value})")
+
+
+def cosine(training: Training, epoch: int) -> float:
+    """What the learning rate is multiplied with in an epoch, counted from zero, by the ``"cosine"`` schedule; one for all others."""
+    if training.schedule != "cosine":
+        return 1.0
+    if epoch < training.warmup:
+        return (epoch + 1) / (training.warmup + 1)
+    return 0.5 * (1 + math.cos(math.pi * (epoch - training.warmup) / max(training.epochs - training.warmup, 1)))

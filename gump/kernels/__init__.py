@@ -1,0 +1,17 @@
+"""The GPU kernels, each beside the plain torch it must equal."""
+
+from functools import cache
+from importlib.util import find_spec
+
+from torch import Tensor, float32
+
+
+@cache
+def has_triton() -> bool:
+    """Whether kernels can be compiled here."""
+    return find_spec("triton") is not None
+
+
+def runs_kernels(*tensors: Tensor) -> bool:
+    """Whether kernels are to be used for these tensors: on a CUDA device, in single precision, where Triton is installed."""
+    return has_triton() and all(tensor.is_cuda and tensor.dtype == float32 for tensor in tensors)

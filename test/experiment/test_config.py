@@ -1,0 +1,138 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_configs import TINY, tiny_config, tiny_tables, write_toml
+
+from gump.experiment.config import load_config, make_configs
+from gump.experiment.protocol import Official
+from gump.experiment.trainer import Training
+
+
+def test_every_default_is_filled_in(tmp_path: Path) -> None:
+    [config] = load_config(write_toml(tmp_path / "configs/a/b.toml", tiny_tables()))
+    assert (config.name, config.variant, config.title, config.published) == ("a/b", "", "a/b", {})
+    assert config.settings["train"]["weight_decay"] == Training().weight_decay
+    assert config.settings["model"]["coin"] == "bounded"
+    assert config.settings["head"] == {"pool": "mean", "num_layers": 2, "dropout": 0.0}
+    assert config.settings["embedding"] == {"channels": None}
+    assert "root" not in config.settings["dataset"]
+    assert config.protocol == Official(num_runs=2)
+    assert config.training == Training(**TINY["train"])
+
+
+def test_a_file_in_no_folder_of_configurations_is_called_by_its_own_name(tmp_path: Path) -> None:
+    assert load_config(write_toml(tmp_path / "mine.toml", tiny_tables()))[0].name == "mine"
+    nested = write_toml(tmp_path / "configs/old/configs/x.toml", tiny_tables())
+    assert load_config(nested)[0].name == "x"
+
+
+def test_the_head_is_that_of_the_level() -> None:
+    assert "pool" not in tiny_config(dataset={"level": "node"}).settings["head"]
+    with pytest.raises(ValueError, match=r"'head\.pool' is not a setting"):
+        tiny_config(dataset={"level": "link"}, head={"pool": "sum"})
+
+
+def test_overrides_replace_settings_and_are_the_variant() -> None:
+    [config] = make_configs("a", tiny_tables(), {"train.lr": 1, "model.base": "none", "head.num_layers": 1})
+    assert (config.settings["train"]["lr"], config.settings["model"]["base"], config.settings["head"]["num_layers"]) == (
+        1.0,
+        None,
+        1,
+    )
+    assert config.title == "a [head.num_layers=1,model.base=none,train.lr=1]"
+
+
+def test_the_order_of_overrides_does_not_matter() -> None:
+    one, other = ({"train.lr": 0.5, "train.epochs": 7}, {"train.epochs": 7, "train.lr": 0.5})
+    assert make_configs("a", tiny_tables(), one) == make_configs("a", tiny_tables(), other)
+
+
+def test_a_variant_is_one_folder() -> None:
+    [config] = make_configs("a", tiny_tables(), {"model.act": "re/lu"})
+    assert config.variant == "model.act=re_lu"
+
+
+def test_settings_of_transforms_are_called_by_their_position() -> None:
+    tables = tiny_tables() | {"transform": [{"kind": "AddRandomWalkPE", "walk_length": 3}]}
+    [config] = make_configs("a", tables, {"transform.0.walk_length": 5})
+    assert config.settings["transform"][0]["walk_length"] == 5
+    assert tables["transform"][0]["walk_length"] == 3
+    for key in ("transform.1.walk_length", "transform.walk_length", "transform.0"):
+        with pytest.raises(ValueError, match=f"'{key}' is not a setting; those of transforms are called transform.0.NAME"):
+            make_configs("a", tables, {key: 5})
+
+
+SWEEP: dict[str, list[Any]] = {"model.num_layers": [1, 2, 3], "train.lr": [0.1, 0.2, 0.3]}
+
+
+def test_a_sweep_goes_through_its_lists_together() -> None:
+    configs = make_configs("a", tiny_tables(sweep=SWEEP))
+    assert [(c.settings["model"]["num_layers"], c.settings["train"]["lr"]) for c in configs] == [(1, 0.1), (2, 0.2), (3, 0.3)]
+    assert [c.variant for c in configs][:2] == ["model.num_layers=1,train.lr=0.1", "model.num_layers=2,train.lr=0.2"]
+
+
+def test_an_override_picks_points_of_a_sweep_and_keeps_their_names() -> None:
+    [config] = make_configs("a", tiny_tables(sweep=SWEEP), {"model.num_layers": 2})
+    assert config == make_configs("a", tiny_tables(sweep=SWEEP))[1]
+    [new] = make_configs("a", tiny_tables(sweep=SWEEP), {"model.num_layers": 9})
+    assert new.variant == "model.num_layers=9,train.lr=0.1"
+    assert len(make_configs("a", tiny_tables(sweep=SWEEP), {"train.epochs": 1})) == 3
+
+
+@pytest.mark.parametrize(
+    ("tables", "message"),
+    [
+        (tiny_tables(trian={}), r"'trian' is not a table of a configuration \(did you mean 'train'\?\)"),
+        (tiny_tables(train={"learning_rate": 1}), r"'train.learning_rate' is not a setting \(did you mean 'train.lr'\?\)"),
+        (tiny_tables(train={"lr": "fast"}), r"'train.lr' must be a number \(got 'fast'\)"),
+        (tiny_tables(train={"lr": -1.0}), r"'train.lr' must be finite and not negative \(got -1.0\)"),
+        (tiny_tables(train={"patience": -1}), r"'train.patience' must be finite and not negative"),
+        (tiny_tables(train={"epochs": 0}), r"'train.epochs' must be at least 1 \(got 0\)"),
+        (tiny_tables(train={"optimizer": "sgd"}), r"'train.optimizer' must be one of \('adam', 'adamw'\) \(got 'sgd'\)"),
+        (tiny_tables(train={"schedule": "cos"}), r"'train.schedule' must be one of"),
+        (tiny_tables(train={"monitor": "val"}), r"'train.monitor' must be one of"),
+        (tiny_tables(model={"kind": "GUMPY"}), r"'model.kind' cannot be 'GUMPY' \(did you mean 'GUMP'\?\)"),
+        (tiny_tables(model={"in_channels": 3}), r"'model.in_channels' is not a setting"),
+        (tiny_tables(dataset={"kind": "tu"}), r"'dataset.num_graphs' is not a setting"),
+        (tiny_tables() | {"dataset": {"kind": "tu"}}, r"'dataset.name' is missing: load_tu needs it"),
+        (tiny_tables() | {"dataset": {}}, r"'dataset.kind' must be one of fake, molhiv, peptides"),
+        (
+            {"model": TINY["model"], "dataset": TINY["dataset"]},
+            r"'protocol' is missing: a configuration needs a table of that name",
+        ),
+        (tiny_tables() | {"head": 3}, r"'head' must be a table \(got 3\)"),
+        (tiny_tables() | {"title": 3}, r"'title' must be a string \(got 3\)"),
+        (
+            tiny_tables() | {"transform": {"kind": "AddLineGraph"}},
+            r"'transform' must be a list of tables, each under \[\[transform\]\]",
+        ),
+        (tiny_tables() | {"transform": ["AddLineGraph"]}, r"'transform' must be a list of tables"),
+        (
+            tiny_tables() | {"transform": [{"kind": "AddLine"}]},
+            r"'transform.0.kind' cannot be 'AddLine' \(did you mean 'AddLineGraph'\?\)",
+        ),
+        (tiny_tables(sweep={"train.lr": 1}), r"'sweep' must hold lists of one length"),
+        (tiny_tables(sweep={"train.lr": []}), r"'sweep' must hold lists of one length"),
+        (tiny_tables(sweep={"train.lr": [1.0], "train.epochs": [1, 2]}), r"'sweep' must hold lists of one length"),
+    ],
+)
+def test_what_is_no_configuration_is_refused(tables: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make_configs("a", tables)
+
+
+@pytest.mark.parametrize("key", ["lr", "trian.lr", "train.", "sweep.x", "published.value", "title.x", "title"])
+def test_overrides_of_what_is_no_setting_are_refused(key: str) -> None:
+    with pytest.raises(ValueError, match=f"'{key}' is not a setting .*; settings are called TABLE.NAME"):
+        make_configs("a", tiny_tables(), {key: 1})
+
+
+def test_errors_name_the_file(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"none\.toml does not exist; it should be a configuration such as"):
+        load_config(tmp_path / "none.toml")
+    (tmp_path / "bad.toml").write_text("[model")
+    with pytest.raises(ValueError, match=r"bad\.toml is not valid TOML: "):
+        load_config(tmp_path / "bad.toml")
+    with pytest.raises(ValueError, match=r"a\.toml: 'train\.lr' must be a number"):
+        load_config(write_toml(tmp_path / "a.toml", tiny_tables()), {"train.lr": "x"})

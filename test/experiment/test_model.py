@@ -1,0 +1,144 @@
+from typing import Any
+
+import pytest
+import torch
+from fake_configs import tiny_config
+from torch_geometric.data import Batch
+
+from gump.datasets import fake_dataset
+from gump.datasets.dataset import LEVELS, TASKS, Dataset
+from gump.experiment.feed import GraphFeed, LinkFeed, NodeFeed
+from gump.experiment.model import Embedded, base_parameters, build_model, predict
+from gump.experiment.protocol import Links, Official
+from gump.experiment.registry import MODELS, takes_line_graph
+from gump.experiment.store import GraphStore
+from gump.experiment.task import TASKS as JUDGES
+from gump.nn import GUMP, GraphPredictor, LinkPredictor, NodePredictor
+from gump.nn.embedding import CategoricalEmbedding
+
+KINDS = [(level, task) for level in LEVELS for task in TASKS if level != "link" or task == "binary"]
+
+
+def first_batch(data: Dataset, line_graph: bool = False) -> Any:
+    shuffle = torch.Generator().manual_seed(0)
+    if data.level == "link":
+        return next(LinkFeed(data, Links().split(data, 0), 0, line_graph, torch.device("cpu")).train_batches(shuffle))
+    split = Official().split(data, 0)
+    if data.level == "node":
+        return next(NodeFeed(data[0], split, torch.device("cpu")).train_batches(shuffle))
+    return next(GraphFeed(GraphStore(data.graphs), split, 6, data.level).train_batches(shuffle))
+
+
+@pytest.mark.parametrize("categorical", [False, True])
+@pytest.mark.parametrize(("level", "task"), KINDS)
+@pytest.mark.parametrize("kind", ["GUMP", "MPNN"])
+def test_every_question_gets_answers_that_can_be_learned_from(kind: str, level: str, task: str, categorical: bool) -> None:
+    data = fake_dataset(level, task, num_graphs=10, categorical=categorical, edge_features=True)
+    settings = tiny_config(dataset={"level": level, "task": task}, model={"kind": kind}).settings
+    torch.manual_seed(0)
+    model, batch = build_model(settings, data), first_batch(data)
+    assert isinstance(model, {"graph": GraphPredictor, "link": LinkPredictor}.get(level, NodePredictor))
+    out = predict(model, batch)
+    assert out.shape == (batch.y.size(0), data.num_targets)
+    JUDGES[task].loss(out, batch.y).backward()
+    gradients = [p.grad for p in model.parameters() if p.grad is not None]
+    assert gradients
+    assert all(gradient.isfinite().all() for gradient in gradients)
+    assert any(gradient.ne(0).any() for gradient in gradients)
+
+
+def test_what_the_model_answers_at_a_source_is_the_row_of_that_vertex() -> None:
+    data = fake_dataset("source", num_graphs=10)
+    model, batch = build_model(tiny_config(dataset={"level": "source"}).settings, data).eval(), first_batch(data)
+    assert predict(model, batch).equal(model(batch.x, batch.edge_index)[batch.source_index])
+
+
+def test_a_line_graph_that_was_built_before_gives_the_same_answers() -> None:
+    data = fake_dataset("link", num_graphs=10)
+    model = build_model(tiny_config(dataset={"level": "link"}).settings, data).double().eval()
+    with_, without = first_batch(data, line_graph=True), first_batch(data)
+    with_.x, without.x = with_.x.double(), without.x.double()
+    assert torch.allclose(predict(model, with_), predict(model, without))
+    assert takes_line_graph(GUMP)
+    assert not takes_line_graph(MODELS["MPNN"])
+
+
+def test_categories_are_embedded_as_wide_as_asked_for() -> None:
+    data = fake_dataset(categorical=True, edge_features=True, num_graphs=10)
+    model = build_model(tiny_config(embedding={"channels": 5}, model={"edge_dim": 3}).settings, data)
+    encoder: Any = model.encoder
+    assert isinstance(encoder, Embedded)
+    assert (encoder.embedding.sizes, encoder.embedding.channels) == (data.x_sizes, 5)
+    assert (encoder.edge_embedding.sizes, encoder.edge_embedding.channels) == (data.edge_sizes, 3)
+    assert (encoder.encoder.in_channels, encoder.encoder.edge_dim) == (5, 3)
+    batch = first_batch(data)
+    by_hand = encoder.encoder(encoder.embedding(batch.x), batch.edge_index, edge_attr=encoder.edge_embedding(batch.edge_attr))
+    assert encoder(batch.x, batch.edge_index, edge_attr=batch.edge_attr).equal(by_hand)
+    plain: Any = build_model(tiny_config().settings, data).encoder
+    assert (plain.embedding.channels, plain.edge_embedding) == (4, None)
+
+
+def test_numbers_that_follow_categories_are_counted() -> None:
+    data = fake_dataset(categorical=True, num_graphs=10)
+    for graph in data:
+        graph.x = torch.cat([graph.x.float(), torch.rand(graph.x.size(0), 2)], dim=1)
+    encoder: Any = build_model(tiny_config().settings, data).encoder
+    assert encoder.embedding.num_numeric == 2
+
+
+def test_edge_attributes_reach_the_model_only_if_it_has_a_width_for_them() -> None:
+    data = fake_dataset(edge_features=True, num_graphs=10)
+    batch = first_batch(data)
+    other = batch.clone()
+    other.edge_attr = torch.zeros_like(batch.edge_attr)
+    for width, same in ((0, True), (2, False)):
+        torch.manual_seed(0)
+        model = build_model(tiny_config(model={"edge_dim": width, "coin": "bounded"}).settings, data).eval()
+        assert predict(model, batch).equal(predict(model, other)) == same
+
+
+def test_a_wrong_width_of_edge_attributes_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"'model\.edge_dim' must be the number of edge features of fake, 2 \(got 3\)"):
+        build_model(tiny_config(model={"edge_dim": 3}).settings, fake_dataset(edge_features=True))
+    with pytest.raises(ValueError, match=r"'model\.edge_dim' must be the number of edge features of fake, 0 \(got 1\)"):
+        build_model(tiny_config(model={"edge_dim": 1}).settings, fake_dataset())
+
+
+@pytest.mark.parametrize("level", ["graph", "node"])
+@pytest.mark.parametrize("kind", ["GUMP", "MPNN"])
+def test_without_a_head_the_encoder_answers(kind: str, level: str) -> None:
+    data = fake_dataset(level, num_graphs=10)
+    config = tiny_config(dataset={"level": level}, head={"num_layers": 0}, model={"kind": kind})
+    model, batch = build_model(config.settings, data), first_batch(data)
+    assert isinstance(model.head, torch.nn.Identity)
+    assert predict(model, batch).shape == (batch.y.size(0), data.num_targets)
+
+
+def test_the_base_parameters_are_those_of_embeddings_and_of_the_base_network() -> None:
+    data = fake_dataset(categorical=True, edge_features=True)
+    model = build_model(tiny_config(model={"edge_dim": 4}).settings, data)
+    base = set(base_parameters(model))
+    names = {name for name, parameter in model.named_parameters() if parameter in base}
+    expected = ("encoder.embedding.", "encoder.edge_embedding.", "encoder.encoder.encoder.", "encoder.encoder.base_norm.")
+    assert names == {name for name, _ in model.named_parameters() if name.startswith(expected)}
+    assert all(any(name.startswith(prefix) for name in names) for prefix in expected)
+    assert not list(base_parameters(build_model(tiny_config(model={"kind": "MPNN"}).settings, fake_dataset())))
+
+
+def test_a_batch_of_two_equals_two_singles() -> None:
+    data = fake_dataset(num_graphs=5, categorical=True)
+    torch.manual_seed(0)
+    model = build_model(tiny_config().settings, data).double().eval()
+    both = predict(model, Batch.from_data_list(data[:2]))
+    singles = torch.cat([predict(model, Batch.from_data_list([graph])) for graph in data[:2]])
+    assert torch.allclose(both, singles)
+
+
+def test_new_weights_can_be_drawn() -> None:
+    encoder = GUMP(4, 4, 1)
+    model = Embedded(encoder, CategoricalEmbedding([3], 4), CategoricalEmbedding([2], 4))
+    before = [p.detach().clone() for p in model.parameters() if p.dim() > 1]
+    model.reset_parameters()
+    assert all(not a.equal(b) for a, b in zip(before, (p for p in model.parameters() if p.dim() > 1), strict=True))
+    model = Embedded(encoder, None)
+    model.reset_parameters()

@@ -1,0 +1,171 @@
+import time
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from fake_configs import tiny_config, tiny_tables
+from torch import Tensor
+from torch_geometric.data import Data
+
+from gump import EulerianLineGraph
+from gump.datasets import fake_dataset
+from gump.experiment import preprocess
+from gump.experiment.config import make_configs
+from gump.experiment.preprocess import _flat, _graphs, prepare
+
+WALKS: dict[str, Any] = {"kind": "AddRandomWalkPE", "walk_length": 3, "attr_name": "none"}
+SIGNS: dict[str, Any] = {"kind": "AddLaplacianEigenvectorPE", "k": 2, "attr_name": "pe"}
+
+
+def settings(*transforms: dict[str, Any], **dataset: Any) -> dict[str, Any]:
+    return make_configs("a", tiny_tables(dataset=dataset) | {"transform": list(transforms)})[0].settings
+
+
+def assert_same(one: list[Data], other: list[Data]) -> None:
+    assert len(one) == len(other)
+    for a, b in zip(one, other, strict=True):
+        assert set(a.keys()) == set(b.keys())
+        assert a.num_nodes == b.num_nodes
+        for key, value in a:
+            assert type(value) is type(b[key]), key
+            if isinstance(value, Tensor):
+                assert (value.dtype, value.shape) == (b[key].dtype, b[key].shape), key
+                assert np.array_equal(value.numpy(), b[key].numpy(), equal_nan=value.is_floating_point()), key
+            else:
+                assert value == b[key], key
+
+
+def cache_files(folder: Path) -> set[str]:
+    return {path.name for path in folder.rglob("*.npz")}
+
+
+def test_without_transforms_the_dataset_is_as_it_is_and_nothing_is_kept(own_cache: Path) -> None:
+    assert_same(prepare(settings(), False).graphs, fake_dataset(num_graphs=20, num_nodes=6).graphs)
+    assert not cache_files(own_cache)
+
+
+@pytest.mark.parametrize("level", ["graph", "source", "node"])
+def test_what_comes_from_the_cache_is_what_was_put_there(own_cache: Path, level: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    tables = settings(WALKS, SIGNS, level=level, edge_features=True)
+    fresh = prepare(tables, True)
+    assert len(cache_files(own_cache)) == 1
+    monkeypatch.setattr(preprocess, "_apply", lambda *_: pytest.fail("transformed again"))
+    kept = prepare(tables, True)
+    assert_same(fresh.graphs, kept.graphs)
+    assert (fresh.name, fresh.level, fresh.num_targets, fresh.num_features) == (kept.name, kept.level, kept.num_targets, 4 + 3)
+    assert fresh[0].pe.shape == (fresh[0].num_nodes, 2)
+    plain = fake_dataset(level, num_graphs=20, num_nodes=6, edge_features=True)
+    assert kept[0].y.equal(plain[0].y)
+    assert EulerianLineGraph.from_data(kept[0]).arcs.equal(
+        EulerianLineGraph.from_edge_index(plain[0].edge_index, plain[0].num_nodes).arcs
+    )
+
+
+def test_other_data_settings_and_code_are_other_files(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    variants = [
+        (settings(WALKS), False),
+        (settings(WALKS), True),
+        (settings(WALKS | {"walk_length": 4}), False),
+        (settings(WALKS, seed=1), False),
+        (settings(WALKS, WALKS), False),
+    ]
+    for number, (tables, line_graph) in enumerate(variants, 1):
+        prepare(tables, line_graph)
+        assert len(cache_files(own_cache)) == number
+    for tables, line_graph in variants:
+        prepare(tables, line_graph)
+    assert len(cache_files(own_cache)) == len(variants)
+    monkeypatch.setattr(preprocess, "_code", lambda: "another version")
+    prepare(*variants[0])
+    assert len(cache_files(own_cache)) == len(variants) + 1
+
+
+def test_the_code_of_transforms_is_told_apart_by_all_that_they_may_import(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gump.__file__", str(tmp_path / "__init__.py"))
+    seen = {preprocess._code()}
+    for number, path in enumerate(("transforms/a.py", "linalg/b.py", "line_graph.py", "transforms/deep/c.py"), 2):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(f"# {path}")
+        seen.add(preprocess._code())
+        assert len(seen) == number
+
+
+def test_what_is_random_about_a_transform_repeats_and_leaves_the_random_state_alone(own_cache: Path) -> None:
+    torch.manual_seed(0)
+    expected = torch.rand(2)
+    torch.manual_seed(0)
+    one = prepare(settings(SIGNS), False)
+    assert torch.rand(2).equal(expected)
+    next(own_cache.rglob("*.npz")).unlink()
+    torch.manual_seed(5)
+    assert_same(one.graphs, prepare(settings(SIGNS), False).graphs)
+
+
+@pytest.mark.parametrize(
+    "start", ["fork", pytest.param("spawn", marks=pytest.mark.slow)]
+)  # a spawned process imports torch for seconds
+def test_several_processes_make_the_same_graphs(start: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(preprocess, "get_context", lambda _: get_context(start))
+    tables = settings(SIGNS, num_graphs=10)
+    alone = prepare(tables, True)
+    ticks = iter(range(0, 10_000, 2))  # every look at the clock is two seconds later
+    monkeypatch.setattr(preprocess, "cached", lambda cache, name, key, files, build: build())
+    monkeypatch.setattr(preprocess, "WORTH_PROCESSES_S", 0)
+    monkeypatch.setattr(preprocess, "CHUNK", 5)
+    monkeypatch.setattr(time, "perf_counter", lambda: next(ticks))
+    chunks: list[int] = []
+    real = preprocess._graphs
+    monkeypatch.setattr(preprocess, "_graphs", lambda arrays: chunks.append(len(arrays["num_nodes"])) or real(arrays))
+    shared = prepare(tables, True)
+    assert chunks == [5, 4, 10]
+    assert_same(alone.graphs, shared.graphs)
+
+
+def test_transforms_must_not_see_links_that_are_asked_about() -> None:
+    with pytest.raises(ValueError, match="'transform' must be empty where links are asked about"):
+        prepare(settings(WALKS, level="link"), False)
+    assert "arc_index" not in prepare(tiny_config(dataset={"level": "link"}).settings, True)[0]
+
+
+def odd_graphs() -> list[Data]:
+    """Attributes of every kind, of sizes that differ from graph to graph."""
+    graphs = []
+    for n in (2, 5, 3):
+        graph = Data(x=torch.randn(n, 2), edge_index=torch.randint(n, (2, 2 * n)), edge_attr=torch.randn(2 * n).bfloat16().float())
+        graph.y, graph.mask, graph.source_index = torch.tensor([[0.5, torch.nan]]), torch.rand(n) > 0.5, torch.tensor([n - 1])
+        graph.matrix, graph.double, graph.small = torch.randn(1, 3, 3), torch.randn(n).double(), torch.arange(n, dtype=torch.int8)
+        graph.wide, graph.none = torch.tensor([2**40 + n, -1]), torch.empty(0, 4)
+        graph.size, graph.share, graph.name, graph.good = n, n / 7, f"graph {n}", n > 2
+        graphs.append(graph)
+    return graphs
+
+
+def test_flat_arrays_hold_attributes_of_every_kind(own_cache: Path) -> None:
+    graphs = odd_graphs()
+    arrays = _flat(graphs)
+    assert all(array.dtype.kind in "biufU" for array in arrays.values())
+    assert_same(graphs, _graphs(arrays))
+    kept = preprocess.cached(own_cache, "odd", {}, [], lambda: arrays)
+    kept = preprocess.cached(own_cache, "odd", {}, [], lambda: pytest.fail("not kept"))
+    assert_same(graphs, _graphs(kept))
+
+
+def test_graphs_without_features_keep_their_number_of_vertices() -> None:
+    graphs = [Data(edge_index=torch.tensor([[0], [1]]), num_nodes=n) for n in (4, 2)]
+    assert [graph.num_nodes for graph in _graphs(_flat(graphs))] == [4, 2]
+
+
+@pytest.mark.parametrize(
+    ("graphs", "message"),
+    [
+        ([Data(x=torch.ones(1, 1), t=torch.tensor(1.0))], r"'t' must be a tensor that can be joined with those of other graphs"),
+        ([Data(x=torch.ones(1, 1), t=object())], r"'t' must be a tensor, a number or a string \(got <object"),
+        ([Data(x=torch.ones(1, 1)), Data(x=torch.ones(1, 1), t=1)], r"'graphs' must all have the attributes of the first one, x"),
+    ],
+)
+def test_what_cannot_be_flat_is_refused(graphs: list[Data], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        _flat(graphs)

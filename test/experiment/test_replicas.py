@@ -1,0 +1,169 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from gump.datasets import fake_dataset
+from gump.experiment.config import make_configs
+from gump.experiment.feed import GraphFeed
+from gump.experiment.model import build_model, predict
+from gump.experiment.padded import PaddedStore
+from gump.experiment.preprocess import prepare
+from gump.experiment.protocol import run_seed
+from gump.experiment.replicas import Replicas, ReplicaTrainer
+from gump.experiment.store import GraphStore
+from gump.experiment.task import TASKS
+from gump.experiment.trainer import Trainer
+
+MODELS: dict[str, dict[str, Any]] = {
+    "GIN-GUMP": {"kind": "GUMP", "conv": "gin", "base": "gin", "num_base_layers": 2},
+    "GCN-GUMP": {"kind": "GUMP", "conv": "gcn", "base": "gcn"},
+    "GraphConv-GUMP, polar, residual": {"kind": "GUMP", "conv": "graph", "base": "none", "coin": "polar", "residual": True},
+    "GUMP with edge attributes": {"kind": "GUMP", "edge_dim": 2, "norm": "layer"},
+    "GCN": {"kind": "MPNN", "norm": "batch"},
+    "GIN": {"kind": "MPNN", "conv": "gin"},
+    "GCNII": {"kind": "GCNII"},
+}
+DATA = {"kind": "fake", "num_graphs": 40, "edge_features": True}
+
+
+def config(name: str, **train: Any) -> Any:
+    model = {"hidden_channels": 6, "num_layers": 3, **MODELS[name]}
+    tables = {"dataset": DATA, "protocol": {"kind": "fresh"}, "model": model, "train": {"batch_size": 8, "epochs": 4, **train}}
+    return make_configs("test", tables)[0]
+
+
+def setting(name: str, num_replicas: int, **train: Any) -> tuple[Any, Any, list[torch.nn.Module]]:
+    chosen = config(name, **train)
+    dataset = prepare(chosen.settings, line_graph="GUMP" in name)
+    for graph in dataset.graphs:
+        graph.x, graph.edge_attr = graph.x.double(), graph.edge_attr.double()
+    models = []
+    for index in range(num_replicas):
+        torch.manual_seed(run_seed(0, index))
+        models.append(build_model(chosen.settings, dataset).double())
+    return chosen, dataset, models
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GUMP_CACHE", str(tmp_path))
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_twenty_steps_side_by_side_equal_twenty_steps_alone(name: str) -> None:
+    _, dataset, models = setting(name, 3)
+    store, padded, task = GraphStore(dataset.graphs), PaddedStore(dataset.graphs), TASKS[dataset.task]
+    replicas = Replicas(models)
+    together = torch.optim.Adam(replicas.parameters.values(), 1e-2)
+    alone = [torch.optim.Adam(model.parameters(), 1e-2) for model in models]
+    generator = torch.Generator().manual_seed(0)
+    for _ in range(20):
+        index = torch.stack([torch.randperm(len(dataset), generator=generator)[:6] for _ in models])
+        batch = padded.batch(index, padded.layout(index))
+        together.zero_grad()
+        losses = torch.vmap(task.loss)(replicas(batch), batch.y)
+        losses.sum().backward()
+        together.step()
+        for r, (model, optimizer) in enumerate(zip(models, alone, strict=True)):
+            own = store.batch(index[r])
+            optimizer.zero_grad()
+            loss = task.loss(predict(model, own), own.y)
+            loss.backward()
+            optimizer.step()
+            assert abs(float(losses[r].detach()) - float(loss.detach())) < 1e-9
+    replicas.model.eval()
+    answers = replicas(batch)
+    for r, model in enumerate(models):
+        assert (answers[r] - predict(model.eval(), store.batch(index[r]))).abs().max() < 1e-6
+        torch.testing.assert_close(replicas.state_dict(r), dict(model.state_dict()), atol=1e-5, rtol=1e-5)
+
+
+TRAININGS: list[dict[str, Any]] = [
+    {"lr": 1e-2, "base_lr": 3e-3, "base_weight_decay": 1e-2},
+    {"schedule": "cosine", "warmup": 1, "optimizer": "adamw", "weight_decay": 0.1, "clip": 0.5},
+    {"schedule": "plateau", "plateau_patience": 0, "plateau_factor": 0.5, "lr": 0.05},
+    {"patience": 0, "epochs": 8, "lr": 0.1},
+    {"stop_at": 0.3, "stop_after": 2, "repeats": 2},
+]
+
+
+@pytest.mark.parametrize("training", TRAININGS, ids=[next(iter(t)) for t in TRAININGS])
+def test_a_fit_side_by_side_is_what_each_run_would_be_alone(training: dict[str, Any]) -> None:
+    chosen, dataset, models = setting("GIN-GUMP", 3, **training)
+    splits = [chosen.protocol.split(dataset, index) for index in range(3)]
+    task, store = TASKS[dataset.task], GraphStore(dataset.graphs)
+    fresh = setting("GIN-GUMP", 3, **training)[2]
+    many = ReplicaTrainer(models, PaddedStore(dataset.graphs), splits, task, chosen.training, 0, range(3)).fit()
+    for r in range(3):
+        feed = GraphFeed(store, splits[r], chosen.training.batch_size, repeats=chosen.training.repeats)
+        alone = Trainer(fresh[r], feed, task, chosen.training, 0, r).fit()
+        assert many[r].epoch == alone.epoch
+        assert many[r].predictions == alone.predictions
+        for key, values in alone.history.items():
+            assert many[r].history[key] == pytest.approx(values, abs=1e-5)
+        for rule, best in alone.best.items():
+            assert many[r].best[rule] == pytest.approx(best, abs=1e-5)
+
+
+def test_runs_of_a_group_do_not_depend_on_who_else_is_in_it() -> None:
+    chosen, dataset, models = setting("GCN", 3)
+    splits = [chosen.protocol.split(dataset, index) for index in range(3)]
+    store, task = PaddedStore(dataset.graphs), TASKS[dataset.task]
+    all_three = ReplicaTrainer(models, store, splits, task, chosen.training, 0, range(3)).fit()
+    models = setting("GCN", 3)[2]
+    last = ReplicaTrainer(models[2:], store, splits[2:], task, chosen.training, 0, [2]).fit()
+    assert last[0].history["val_loss"] == pytest.approx(all_three[2].history["val_loss"], abs=1e-9)
+
+
+def test_a_stopped_fit_goes_on_from_its_checkpoint_to_the_same_end(tmp_path: Path) -> None:
+    def trainer() -> ReplicaTrainer:
+        chosen, dataset, models = setting("GIN-GUMP", 2, schedule="plateau", plateau_patience=0)
+        splits = [chosen.protocol.split(dataset, index) for index in range(2)]
+        store = PaddedStore(dataset.graphs)
+        return ReplicaTrainer(models, store, splits, TASKS[dataset.task], chosen.training, 0, range(2), save_every_s=0)
+
+    class Stop(Exception):
+        pass
+
+    def stop(epoch: int, _: dict[str, float]) -> None:
+        if epoch == 3:
+            raise Stop
+
+    whole = trainer().fit()
+    with pytest.raises(Stop):
+        trainer().fit(tmp_path / "c.ckpt", "me", stop)
+    resumed = trainer()
+    seen: list[int] = []
+    progress = resumed.fit(tmp_path / "c.ckpt", "me", lambda epoch, _: seen.append(epoch))
+    assert seen == [3, 4], "the checkpoint was that of the second epoch"
+    assert [p.history for p in progress] == [p.history for p in whole]
+    assert [p.predictions for p in progress] == [p.predictions for p in whole]
+    other = trainer()
+    other.fit(tmp_path / "c.ckpt", "someone else", lambda epoch, _: seen.append(epoch))
+    assert seen[2:] == [1, 2, 3, 4]
+
+
+def test_one_replica_that_diverges_leaves_the_others_alone() -> None:
+    chosen, dataset, models = setting("GCN", 2)
+    splits = [chosen.protocol.split(dataset, index) for index in range(2)]
+    with torch.no_grad():
+        next(models[0].parameters()).fill_(torch.nan)
+    progress = ReplicaTrainer(models, PaddedStore(dataset.graphs), splits, TASKS[dataset.task], chosen.training, 0, range(2)).fit()
+    assert progress[0].diverged == "epoch 1: the loss is not finite"
+    assert progress[1].epoch == 4
+    assert not progress[1].diverged
+
+
+def test_models_without_a_mask_and_splits_of_different_sizes_are_refused() -> None:
+    dataset = fake_dataset()
+    tables = {"dataset": DATA, "protocol": {"kind": "fresh"}, "model": {"kind": "GPS", "hidden_channels": 8, "num_layers": 1}}
+    model = build_model(make_configs("test", tables)[0].settings, dataset)
+    with pytest.raises(ValueError, match="must be one whose forward takes a mask"):
+        Replicas([model])
+    chosen, dataset, models = setting("GCN", 2)
+    splits = [chosen.protocol.split(dataset, index) for index in range(2)]
+    splits[1] = splits[1]._replace(val=splits[1].val[1:])
+    with pytest.raises(ValueError, match="parts of equal sizes"):
+        ReplicaTrainer(models, PaddedStore(dataset.graphs), splits, TASKS[dataset.task], chosen.training, 0, range(2))

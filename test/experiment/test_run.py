@@ -1,0 +1,247 @@
+import dataclasses
+import json
+import subprocess
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from fake_configs import tiny_config
+
+import gump
+from gump.experiment.config import Config
+from gump.experiment.run import Runner, parse_indices, run_all
+from gump.record import Record
+
+VARYING = ("time_s", "epoch_time_s", "peak_memory_bytes")
+
+
+def comparable(record: Record) -> dict[str, Any]:
+    """A record without times, memory and host."""
+    content = dataclasses.asdict(record)
+    content["cost"] = {key: value for key, value in record.cost.items() if key not in VARYING}
+    content["provenance"] = {key: value for key, value in record.provenance.items() if key != "host"}
+    return content
+
+
+def counted(watched: list[int]) -> Any:
+    return lambda config, index, epoch, results: watched.append(index)
+
+
+def test_a_run_leaves_a_record_of_everything_and_no_checkpoint(tmp_path: Path) -> None:
+    config = dataclasses.replace(tiny_config(), published={"value": 86.7, "interval": 1.5})
+    [record] = Runner(tmp_path / "r", save_every_s=0).run(config, [1])
+    assert [path.relative_to(tmp_path / "r").as_posix() for path in (tmp_path / "r").rglob("*") if path.is_file()] == [
+        "test/tiny/001.json"
+    ]
+    assert Record.load(tmp_path / "r/test/tiny/001.json") == record
+    assert (record.name, record.variant, record.index, record.status) == ("test/tiny", "", 1, "finished")
+    assert record.settings == json.loads(json.dumps(config.settings))
+    assert {"dataset", "transform", "protocol", "model", "head", "embedding", "train"} <= set(record.settings)
+    assert (record.metric, record.higher_is_better, record.published) == ("accuracy", True, {"value": 86.7, "interval": 1.5})
+    assert set(record.results) == {"loss", "metric", "last"}
+    assert set(record.results["last"]) == {"epoch", "train_loss", "val_loss", "val", "test_loss", "test"}
+    assert {key: len(values) for key, values in record.history.items()} == {"train_loss": 3, "val_loss": 3, "val": 3}
+    assert len(record.test_index) == 4
+    assert {len(values) for values in record.predictions.values()} == {4}
+    right = [a == b for a, b in zip(record.predictions["last"], record.predictions["target"], strict=True)]
+    assert record.results["last"]["test"] == pytest.approx(sum(right) / 4)
+    assert record.cost["num_parameters"] > 0
+    assert record.cost["time_s"] >= 2 * record.cost["epoch_time_s"] > 0
+    assert record.cost["peak_memory_bytes"] > 2**20
+
+
+def test_a_record_says_where_it_was_made(tmp_path: Path) -> None:
+    [record] = Runner(tmp_path).run(tiny_config(), [0])
+    provenance = record.provenance
+    assert set(provenance) == {"commit", "clean", "versions", "device", "num_threads", "path", "precision", "host"}
+    assert (
+        provenance["versions"]["torch"] == torch.__version__.split("+")[0] or provenance["versions"]["torch"] == torch.__version__
+    )
+    assert provenance["versions"]["gump"] == gump.__version__
+    assert provenance["device"].startswith("cpu: ")
+    assert (provenance["path"], provenance["precision"]) == ("plain", "32-true")
+    if (Path(gump.__file__).parents[1] / ".git").exists():
+        assert len(provenance["commit"]) == 40
+        assert provenance["clean"] in (True, False)
+
+
+def test_what_is_installed_in_the_repository_of_another_project_has_no_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    (tmp_path / "gump").mkdir()
+    monkeypatch.setattr(gump, "__file__", str(tmp_path / "gump" / "__init__.py"))
+    [record] = Runner(tmp_path / "r").run(tiny_config(), [0])
+    assert (record.provenance["commit"], record.provenance["clean"]) == (None, None)
+
+
+def test_what_is_finished_is_not_trained_again(tmp_path: Path) -> None:
+    watched: list[int] = []
+    runner = Runner(tmp_path, watches=[counted(watched)])
+    config = tiny_config()
+    first = list(runner.run(config, [0]))
+    assert watched == [0] * 3
+    both = list(runner.run(config))
+    assert watched == [0] * 3 + [1] * 3
+    assert both[0] == first[0]
+    assert [record.index for record in both] == [0, 1]
+    assert list(runner.run(config)) == both
+    assert len(watched) == 6
+    assert both[0].history != both[1].history
+
+
+def test_what_a_killed_process_left_beside_a_finished_run_is_removed(tmp_path: Path) -> None:
+    config, folder = tiny_config(train={"epochs": 1}), tmp_path / "test/tiny"
+    list(Runner(tmp_path).run(config))
+    for name in ("000.ckpt", ".000.ckpt.a1", ".001.json.b2"):
+        (folder / name).write_bytes(b"half")
+    list(Runner(tmp_path).run(config, [0]))
+    assert {path.name for path in folder.iterdir()} == {"000.json", "001.json", ".001.json.b2"}
+
+
+def test_settings_with_many_digits_are_those_of_the_record(tmp_path: Path) -> None:
+    config = tiny_config(train={"lr": 0.01 / 3, "epochs": 1})
+    first = list(Runner(tmp_path).run(config, [0]))
+    assert list(Runner(tmp_path).run(config, [0])) == first
+
+
+def test_records_of_other_settings_are_refused_until_they_may_be_replaced(tmp_path: Path) -> None:
+    old, new = tiny_config(train={"epochs": 1}), tiny_config(train={"epochs": 2, "lr": 0.5})
+    list(Runner(tmp_path).run(old, [0]))
+    with pytest.raises(
+        ValueError,
+        match=r"000\.json was made with other settings \(train.epochs was 1, is 2, train.lr was 0.01, is 0.5\); pass --ov",
+    ):
+        list(Runner(tmp_path).run(new, [0]))
+    assert Record.load(tmp_path / "test/tiny/000.json").settings["train"]["epochs"] == 1
+    [replaced] = Runner(tmp_path, overwrite=True).run(new, [0])
+    assert len(replaced.history["val"]) == 2
+    assert list(Runner(tmp_path, overwrite=True).run(new, [0])) == [replaced]
+
+
+def test_what_is_wrong_is_said_before_anything_is_trained(tmp_path: Path) -> None:
+    list(Runner(tmp_path).run(tiny_config(train={"epochs": 1}), [1]))
+    watched: list[int] = []
+    runner = Runner(tmp_path, watches=[counted(watched)])
+    with pytest.raises(ValueError, match=r"001\.json was made with other settings"):
+        list(run_all(runner, [tiny_config()], [0, 1]))
+    assert not watched
+
+
+def test_variants_have_records_of_their_own(tmp_path: Path) -> None:
+    configs = [tiny_config(train={"epochs": 1}), dataclasses.replace(tiny_config(train={"epochs": 2}), variant="train.epochs=2")]
+    records = list(run_all(Runner(tmp_path), configs, [0]))
+    assert [len(record.history["val"]) for record in records] == [1, 2]
+    assert (tmp_path / "test/tiny/train.epochs=2/000.json").is_file()
+
+
+def test_an_interrupted_run_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
+    watched: list[int] = []
+
+    def interrupt(config: Config, index: int, epoch: int, results: dict[str, float]) -> None:
+        watched.append(epoch)
+        if len(watched) == 3:
+            raise KeyboardInterrupt
+
+    config = tiny_config(train={"epochs": 4}, model={"dropout": 0.2})
+    with pytest.raises(KeyboardInterrupt):
+        list(Runner(tmp_path / "a", watches=[interrupt], save_every_s=0).run(config, [0]))
+    assert (tmp_path / "a/test/tiny/000.ckpt").is_file()
+    (tmp_path / "a/test/tiny/.000.ckpt.x1y2").write_bytes(b"half a file")
+    [resumed] = Runner(tmp_path / "a", watches=[interrupt]).run(config, [0])
+    assert watched == [1, 2, 3, 3, 4]
+    [whole] = Runner(tmp_path / "b").run(config, [0])
+    assert comparable(resumed) == comparable(whole)
+    assert [path.name for path in (tmp_path / "a/test/tiny").iterdir()] == ["000.json"]
+
+
+def test_a_checkpoint_of_other_settings_is_not_used(tmp_path: Path) -> None:
+    def interrupt(config: Config, index: int, epoch: int, results: dict[str, float]) -> None:
+        if epoch == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        list(Runner(tmp_path / "a", watches=[interrupt], save_every_s=0).run(tiny_config(), [0]))
+    other = tiny_config(train={"lr": 0.5})
+    pair = [next(iter(Runner(tmp_path / folder).run(other, [0]))) for folder in ("a", "b")]
+    assert comparable(pair[0]) == comparable(pair[1])
+
+
+@pytest.mark.parametrize(
+    "start", ["fork", pytest.param("spawn", marks=pytest.mark.slow)]
+)  # a spawned process imports torch for seconds
+def test_several_jobs_leave_the_same_records_as_one(tmp_path: Path, start: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gump.experiment.run.get_context", lambda _: get_context(start))
+    configs = [
+        tiny_config(),
+        dataclasses.replace(tiny_config(dataset={"level": "link"}, protocol={"kind": "links"}), name="test/links"),
+    ]
+    one = list(run_all(Runner(tmp_path / "one"), configs, [0, 1], 1))
+    two = list(run_all(Runner(tmp_path / "two"), configs, [0, 1], 2))
+    assert [(record.name, record.index) for record in two] == [
+        ("test/tiny", 0),
+        ("test/tiny", 1),
+        ("test/links", 0),
+        ("test/links", 1),
+    ]
+    assert list(map(comparable, one)) == list(map(comparable, two))
+    assert list(run_all(Runner(tmp_path / "two"), configs, [], 2)) == []
+
+
+@pytest.mark.parametrize(
+    ("level", "task"), [("source", "multiclass"), ("node", "multilabel"), ("graph", "regression"), ("link", "binary")]
+)
+def test_every_level_comes_to_a_record(level: str, task: str, tmp_path: Path) -> None:
+    config = tiny_config(
+        dataset={"level": level, "task": task, "num_graphs": 40},
+        protocol={"kind": "links"} if level == "link" else {},
+        train={"epochs": 1},
+    )
+    [record] = Runner(tmp_path).run(config, [0])
+    assert record.metric == {"multiclass": "accuracy", "multilabel": "ap", "regression": "mae", "binary": "auroc"}[task]
+    assert record.higher_is_better == (task != "regression")
+    assert len(record.predictions["last"]) == (2 if level == "link" else 1) * len(record.test_index)
+
+
+def test_a_run_that_diverges_is_a_record_that_says_so(tmp_path: Path) -> None:
+    watched: list[int] = []
+    config = tiny_config(
+        train={"lr": 1e30, "epochs": 5}, model={"norm": "none", "base_norm": "none"}, dataset={"task": "regression"}
+    )
+    runner = Runner(tmp_path, watches=[counted(watched)])
+    [record] = runner.run(config, [0])
+    assert record.status == "diverged"
+    assert record.note.startswith("epoch 1, step ")
+    assert "the largest gradient" in record.note
+    assert json.loads((tmp_path / "test/tiny/000.json").read_text())["status"] == "diverged"
+    trained = len(watched)
+    assert list(runner.run(config, [0])) == [record]
+    assert len(watched) == trained
+
+
+def test_a_protocol_that_leaves_a_part_empty_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"'protocol' must leave something to every part of fake \(got an empty 'val'\)"):
+        list(Runner(tmp_path).run(tiny_config(protocol={"kind": "fresh", "val": 0.01}), [0]))
+
+
+def test_a_device_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    if not torch.cuda.is_available():
+        with pytest.raises(ValueError, match=r"'device' must be one that this machine has \(got 'cuda'\)"):
+            list(Runner(tmp_path, device="cuda").run(tiny_config(), [0]))
+    with pytest.raises(ValueError, match="invalid accelerator name"):
+        list(Runner(tmp_path, device="abacus").run(tiny_config(), [0]))
+
+
+@pytest.mark.parametrize(
+    ("text", "indices"), [("3", [3]), ("0-2", [0, 1, 2]), ("0-1,5, 7-8", [0, 1, 5, 7, 8]), ("4-4", [4]), ("2,0-3,2", [2, 0, 1, 3])]
+)
+def test_numbers_of_runs_are_numbers_and_ranges_each_once(text: str, indices: list[int]) -> None:
+    assert parse_indices(text) == indices
+
+
+@pytest.mark.parametrize("text", ["", "a", "3-", "-3", "5-2", "1,,2", "1-2-3", "1.5"])
+def test_what_is_no_number_of_a_run_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="'--splits' must be numbers and ranges such as 0-9,12"):
+        parse_indices(text)

@@ -1,0 +1,42 @@
+import pytest
+import torch
+from graphs import SYMMETRIC, random_graph, star
+
+from gump import EulerianLineGraph
+from gump.kernels.coin_shift import coin_shift
+from gump.nn import Propagation
+
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+GRAPHS = {**SYMMETRIC, "random": random_graph(0), "hub": star(11)}
+
+
+def case(name: str, width: int) -> tuple[EulerianLineGraph, torch.Tensor, list[torch.Tensor]]:
+    edge_index, num_nodes = GRAPHS[name]
+    line_graph = EulerianLineGraph.from_edge_index(edge_index.to(DEVICE), num_nodes)
+    torch.manual_seed(0)
+    coins = [torch.randn(g.num_blocks, g.degree, g.degree, device=DEVICE, requires_grad=True) for g in line_graph.groups]
+    return line_graph, torch.randn(line_graph.num_arcs, width, device=DEVICE, requires_grad=True), coins
+
+
+@pytest.mark.parametrize("width", [1, 5, 64])
+@pytest.mark.parametrize("name", GRAPHS)
+def test_one_pass_equals_the_two_moves_and_so_do_its_gradients(name: str, width: int) -> None:
+    line_graph, h, coins = case(name, width)
+    plain = Propagation([c.double() for c in coins], line_graph, sparse=False)
+    expected = plain.shift(plain.coin(h.double()))
+    out = coin_shift(h, line_graph.reverse, coins)
+    torch.testing.assert_close(out.double(), expected, atol=1e-5, rtol=1e-5)
+    weight = torch.randn_like(out)
+    ours = torch.autograd.grad((out * weight).sum(), [h, *coins])
+    theirs = torch.autograd.grad((expected * weight).sum(), [h, *coins])
+    for a, b in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(a, b, atol=1e-4, rtol=1e-4)
+
+
+def test_replicas_side_by_side_equal_each_alone() -> None:
+    line_graph, h, coins = case("random", 6)
+    hs = torch.stack([h, 2 * h, -h]).detach()
+    stacked = [torch.stack([c, c.mT, c + 1]).detach() for c in coins]
+    out = torch.vmap(lambda h, *coins: coin_shift(h, line_graph.reverse, list(coins)))(hs, *stacked)
+    for r in range(3):
+        torch.testing.assert_close(out[r], coin_shift(hs[r], line_graph.reverse, [c[r] for c in stacked]))

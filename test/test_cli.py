@@ -1,0 +1,242 @@
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_configs import tiny_tables, write_toml
+from typer.testing import CliRunner
+
+from gump.cli import app
+from gump.experiment.listing import TABLES
+from gump.record import Record, load_records
+
+Call = Callable[..., Any]
+
+
+@pytest.fixture
+def gump(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call:
+    """Calls the command in a folder of its own."""
+    monkeypatch.setenv("GUMP_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.delenv("FORCE_COLOR", raising=False)
+    monkeypatch.chdir(tmp_path)
+    return lambda *arguments: CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    return write_toml(tmp_path / "configs/fake/tiny.toml", tiny_tables(published={"value": 86.72, "interval": 1.53}))
+
+
+@pytest.mark.parametrize("command", [[], ["list"], ["run"], ["report"]])
+def test_help_fits_a_screen_and_has_an_example(gump: Call, command: list[str]) -> None:
+    result = gump(*command, "--help")
+    lines = result.output.splitlines()
+    assert result.exit_code == 0
+    assert len(lines) <= 24
+    assert max(map(len, lines)) <= 80
+    assert any(line.strip().startswith("Example: gump ") for line in lines)
+    assert "..." not in result.output.replace("[ARGS]...", "").replace("configs...", "").replace("{configs}...", "")
+
+
+def test_configurations_become_records_and_records_a_page(gump: Call, config: Path, tmp_path: Path) -> None:
+    result = gump("run", config, "--device", "cpu")
+    assert result.exit_code == 0, result.output
+    header, row = (line.split("\t") for line in result.stdout.splitlines())
+    assert header == ["configuration", "set", "runs", "measure", "by loss", "by measure", "last", "published"]
+    assert (row[:4], row[-1]) == (["fake/tiny", "", "2", "accuracy"], "86.72")
+    records = load_records("records")
+    assert [record.index for record in records] == [0, 1]
+    assert float(row[4]) == pytest.approx(sum(record.results["loss"]["test"] for record in records) / 2, abs=1e-4)
+    page = gump("report", "records", "--out", "page")
+    assert page.exit_code == 0, page.output
+    [markdown] = Path("page").glob("*.md")
+    assert markdown.read_text().strip() in page.stdout
+    assert "86.72 ± 1.53" in page.stdout
+    assert f"written to {markdown}" in page.stderr
+
+
+def test_a_second_call_trains_nothing_and_says_the_same(gump: Call, config: Path) -> None:
+    first = gump("run", config, "--device", "cpu", "--splits", "0")
+    before = Path("records/fake/tiny/000.json").read_bytes()
+    assert gump("run", config, "--device", "cpu", "--splits", "0").stdout == first.stdout
+    assert Path("records/fake/tiny/000.json").read_bytes() == before
+
+
+def test_settings_folders_of_configurations_and_of_records_can_be_named(gump: Call, config: Path) -> None:
+    write_toml(config.parent / "other.toml", tiny_tables())
+    arguments = ["--device", "cpu", "--splits", "1", "--records", "r", "--set", "train.epochs=1", "--set", "model.base=none"]
+    result = gump("run", "configs", config, *arguments)  # the file is in the folder, and counts once
+    assert result.exit_code == 0, result.output
+    assert [line.split("\t")[0] for line in result.stdout.splitlines()[1:]] == ["fake/other", "fake/tiny"]
+    record = Record.load("r/fake/tiny/model.base=none,train.epochs=1/001.json")
+    assert (record.settings["train"]["epochs"], record.settings["model"]["base"], len(record.history["val"])) == (1, None, 1)
+
+
+def test_other_settings_are_refused_then_overwritten(gump: Call, config: Path) -> None:
+    arguments = ["run", config, "--device", "cpu", "--splits", "0"]
+    assert gump(*arguments).exit_code == 0
+    write_toml(config, tiny_tables(train={"epochs": 1}))
+    refused = gump(*arguments)
+    assert refused.exit_code == 1
+    assert "was made with other settings (train.epochs was 3, is 1); pass --overwrite to replace it" in refused.stderr
+    assert gump(*arguments, "--overwrite").exit_code == 0
+    assert len(Record.load("records/fake/tiny/000.json").history["val"]) == 1
+
+
+def test_a_run_that_diverges_has_an_exit_code_of_its_own(gump: Call, config: Path) -> None:
+    settings = ["train.lr=1e30", "model.norm=none", "model.base_norm=none", "dataset.task=regression"]
+    result = gump("run", config, "--device", "cpu", "--splits", "0", *(word for text in settings for word in ("--set", text)))
+    assert result.exit_code == 3, result.output
+    assert result.stdout.splitlines()[1].split("\t")[3] == "mae"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["run", "none.toml"], "none.toml does not exist; it should be a configuration such as"),
+        (["run", "EMPTY"], "there is no configuration in "),
+        (["run", "CONFIG", "--set", "train.epoch=1"], "'train.epoch' is not a setting (did you mean 'train.epochs'?)"),
+        (["run", "CONFIG", "--set", "train.epochs"], "'--set' must be KEY=VALUE (got 'train.epochs')"),
+        (["run", "CONFIG", "--set", "train.epochs=many"], "'train.epochs' must be a whole number (got 'many')"),
+        (["run", "CONFIG", "--set", "title.x=1"], "'title.x' is not a setting"),
+        (["run", "CONFIG", "--set", "model.edge_dim=3"], "'model.edge_dim' must be the number of edge features of fake, 0 (got 3)"),
+        (["run", "CONFIG", "--set", "model.conv=gat"], "'conv' must be one of"),
+        (["run", "CONFIG", "--set", "train.precision=7"], "'train.precision' must be a string (got 7)"),
+        (["run", "CONFIG", "--splits", "3-1"], "'--splits' must be numbers and ranges such as 0-9,12 (got '3-1')"),
+        (["run", "CONFIG", "--device", "abacus"], "abacus"),
+        (["run", "CONFIG", "--tensorboard", "t", "--jobs", "2"], "'--tensorboard' cannot follow several runs at a time"),
+        (["run", "BROKEN"], "broken.toml is not valid TOML: "),
+        (["run", "CONFIG", "--set", "dataset.kind=tu", "--set", "dataset.name=MUTAG"], "'dataset.num_graphs' is not a setting"),
+        (["list", "weather"], "'what' must be one of datasets, models, transforms, protocols, configs or all (got 'weather')"),
+        (["report", "nowhere"], "'records' must be a folder of records (got 'nowhere', which is none)"),
+        (["report", "configs"], "'records' must hold at least one record"),
+    ],
+)
+def test_errors_are_one_line(gump: Call, config: Path, arguments: list[str], message: str) -> None:
+    broken = config.parents[2] / "broken.toml"
+    empty = config.parents[2] / "empty"
+    empty.mkdir()
+    names = {"CONFIG": config, "BROKEN": broken, "EMPTY": empty}
+    if "BROKEN" in arguments:
+        broken.write_text("[train")
+    result = gump(
+        *(names.get(argument, argument) for argument in arguments),
+        *(["--device", "cpu"] * (arguments[0] == "run" and "--device" not in arguments)),
+    )
+    assert result.exit_code == 1, result.output
+    assert result.stdout == ""
+    [line] = result.stderr.splitlines()
+    assert line.startswith("error: ")
+    assert message in line
+    assert isinstance(result.exception, SystemExit)
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--nonsense"], ["run"], ["dance"], ["run", "x.toml", "--jobs", "0"], ["run", "x.toml", "--devices", "0"]]
+)
+def test_a_wrong_command_line_has_an_exit_code_of_its_own(gump: Call, arguments: list[str]) -> None:
+    assert gump(*arguments).exit_code == 2
+
+
+def test_an_interruption_is_said_in_one_line(gump: Call, config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("gump.experiment.run.Trainer.fit", interrupt)
+    result = gump("run", config, "--device", "cpu")
+    assert result.exit_code == 130
+    assert result.stderr.splitlines() == ["interrupted; what is finished is kept, and the same command goes on from here"]
+
+
+def test_a_missing_package_is_said_in_one_line(gump: Call, config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
+    result = gump("run", config, "--device", "cpu", "--tensorboard", "logs")
+    assert (result.exit_code, result.stderr) == (
+        1,
+        "error: '--tensorboard' needs the package tensorboard; install it with: pip install tensorboard\n",
+    )
+
+
+@pytest.mark.parametrize("what", [name for name in TABLES if name != "datasets"])
+def test_lists_are_tables_of_plain_text(gump: Call, config: Path, what: str) -> None:
+    result = gump("list", what)
+    assert result.exit_code == 0, result.output
+    rows = [line.split("\t") for line in result.stdout.splitlines()]
+    assert {len(row) for row in rows} == {2}
+    assert "\x1b" not in result.stdout
+    names = {row[0] for row in rows}
+    some = {"models": "GUMP", "transforms": "AddLineGraph", "protocols": "fresh", "configs": "configs/fake/tiny.toml"}
+    assert some[what] in names
+    assert all(row[1] for row in rows)
+
+
+def test_a_missing_dataset_is_a_row_that_says_what_is_missing(gump: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "data").mkdir()
+    monkeypatch.setenv("GUMP_DATA", str(tmp_path / "data"))
+    monkeypatch.setattr("urllib.request.urlopen", lambda *_, **__: (_ for _ in ()).throw(OSError("no way out of a test")))
+    result = gump("list")
+    assert result.exit_code == 0, result.output
+    assert "MUTAG\t'MUTAG' is not in " in result.stdout
+    assert "put its raw files under " in result.stdout
+    assert all(f"\n{word}\t" in result.stdout for word in ("GUMP", "AddLineGraph", "fresh"))
+
+
+def test_statistics_are_those_of_the_data(gump: Call, data_root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from gump.experiment import listing
+
+    monkeypatch.setattr(listing, "BENCHMARKS", {"MUTAG": listing.BENCHMARKS["MUTAG"]})
+    header, row = (line.split("\t") for line in gump("list", "datasets").stdout.splitlines())
+    table = dict(zip(header, row, strict=True))
+    assert (table["dataset"], table["num_graphs"], table["avg_nodes"], table["num_targets"]) == ("MUTAG", "188", "17.93", "2")
+
+
+@pytest.mark.slow
+def test_two_processes_share_every_batch_and_one_speaks(config: Path, tmp_path: Path) -> None:
+    arguments = [
+        sys.executable,
+        "-m",
+        "gump.cli",
+        "run",
+        str(config),
+        "--device",
+        "cpu",
+        "--records",
+        str(tmp_path / "r"),
+        "--devices",
+        "2",
+    ]
+    environment = {**os.environ, "GUMP_CACHE": str(tmp_path / "cache"), "OMP_NUM_THREADS": "1"}
+    result = subprocess.run(arguments, capture_output=True, text=True, check=True, env=environment)
+    assert len(result.stdout.splitlines()) == 2
+    records = load_records(tmp_path / "r")
+    assert [(record.index, record.status, len(record.history["train_loss"])) for record in records] == [
+        (0, "finished", 3),
+        (1, "finished", 3),
+    ]
+
+
+def test_piped_output_of_the_command_is_plain_and_stays_apart_from_what_is_said(config: Path, tmp_path: Path) -> None:
+    arguments = [
+        sys.executable,
+        "-m",
+        "gump.cli",
+        "run",
+        str(config),
+        "--device",
+        "cpu",
+        "--splits",
+        "0",
+        "--records",
+        str(tmp_path / "r"),
+    ]
+    environment = {**os.environ, "GUMP_CACHE": str(tmp_path / "cache"), "OMP_NUM_THREADS": "1"}
+    result = subprocess.run(arguments, capture_output=True, text=True, check=True, env=environment)
+    assert len(result.stdout.splitlines()) == 2
+    assert "\x1b" not in result.stdout + result.stderr
+    assert result.stderr == ""
+    assert json.loads((tmp_path / "r/fake/tiny/000.json").read_text())["status"] == "finished"
