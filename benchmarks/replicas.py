@@ -36,13 +36,15 @@ def make_trainer(dataset_name: str, method: str, num_replicas: int, device: torc
         models.append(build_model(config.settings, dataset).to(device))
     splits = [config.protocol.split(dataset, index) for index in range(num_replicas)]
     store = PaddedStore(dataset.graphs, device)
-    return ReplicaTrainer(models, store, splits, TASKS[dataset.task], config.training, 0, range(num_replicas), record_steps=record_steps)
+    return ReplicaTrainer(
+        models, store, splits, TASKS[dataset.task], config.training, 0, range(num_replicas), record_steps=record_steps
+    )
 
 
 def milliseconds(trainer: ReplicaTrainer, kind: str, chunks: list[torch.Tensor], num_steps: int) -> float:
     """The mean time of a step after the first few."""
-    for k in range(4):
-        trainer._step(kind, chunks[k % len(chunks)])
+    for chunk in chunks:
+        trainer._step(kind, chunk)
     _wait(trainer)
     start = time.perf_counter()
     for k in range(num_steps):
@@ -69,11 +71,13 @@ def main() -> None:
     device = torch.device(arguments.device)
     trainer = make_trainer(arguments.dataset, arguments.method, arguments.replicas, device, record_steps=False)
     generators = [torch.Generator().manual_seed(r) for r in range(arguments.replicas)]
-    chunks = trainer._chunks(generators)[:8]
+    chunks = trainer._chunks(generators)[:40]
     chunks = [chunk for chunk in chunks if chunk.size(1) == chunks[0].size(1)]
-    layout = trainer.store.layout(torch.stack(chunks))
-    arcs = sum(d * n for d, n in layout.block_sizes.items())
-    degrees = torch.tensor(layout.degrees)
+    trainer._make_room("train", chunks)
+    layouts = trainer._layouts["train", chunks[0].size(1)]
+    used = [next(layout for layout in layouts if layout.holds(trainer.store.layout(chunk))) for chunk in chunks]
+    arcs = round(sum(layout.num_arcs for layout in used) / len(used))
+    degrees = torch.tensor(layouts[0].degrees)
     real = float((trainer.store.counts[torch.stack(chunks)].sum(-2) * degrees).sum(-1).double().mean())
     results: dict[str, Any] = {
         "dataset": arguments.dataset,
@@ -99,6 +103,7 @@ def main() -> None:
         results["recorded_ms"] = round(milliseconds(trainer, "train", chunks, arguments.steps), 3)
         part = trainer.parts["val"][:, :EVALUATED_AT_ONCE]
         trainer.replicas.model.eval()
+        trainer._make_room("eval", [part])
         results["evaluation_ms"] = round(milliseconds(trainer, "eval", [part], arguments.steps), 3)
         results["memory_gb"] = round(torch.cuda.max_memory_allocated() / 1e9, 2)
     print(json.dumps(results))

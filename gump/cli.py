@@ -71,10 +71,11 @@ def list_command(
 @app.command()
 def run(
     configs: Annotated[list[Path], typer.Argument(help="TOML files, or folders of them")],
-    splits: Annotated[str | None, typer.Option(help="numbers of runs, such as 0-4,7; by default all of the protocol")] = None,
+    splits: Annotated[str | None, typer.Option(help="numbers of runs, such as 0-4,7; all by default")] = None,
     device: Annotated[str, typer.Option(help="cpu, cuda, or auto")] = "auto",
     devices: Annotated[int, typer.Option(min=1, help="how many of them share a batch")] = 1,
-    jobs: Annotated[int, typer.Option(min=1, help="how many runs at a time, each in a process with one thread")] = 1,
+    jobs: Annotated[int, typer.Option(min=1, help="runs at a time, in processes of one thread")] = 1,
+    replicas: Annotated[int, typer.Option(min=1, help="runs side by side as one program")] = 1,
     records: Annotated[Path, typer.Option(help="the folder of records")] = Path("records"),
     set_: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="a setting, such as train.epochs=2")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="replace records made with other settings")] = False,
@@ -99,10 +100,13 @@ def run(
             raise FileNotFoundError(f"there is no configuration in {', '.join(map(str, configs))}")
         if tensorboard and jobs > 1:
             raise ValueError("'--tensorboard' cannot follow several runs at a time; leave out --jobs")
+        if replicas > 1 and jobs > 1:
+            raise ValueError("'--replicas' and '--jobs' exclude each other: replicas are one program")
         indices = None if splits is None else parse_indices(splits)
         made = []
         with _bars(sum(len(indices or range(config.protocol.num_runs)) for config in loaded)) as (watches, advance):
-            runner = Runner(records, device, devices, overwrite, [*watches, *tensorboard_writer(tensorboard)])
+            watches += tensorboard_writer(tensorboard)
+            runner = Runner(records, device, devices, overwrite, watches, num_replicas=replicas)
             for record in run_all(runner, loaded, indices, jobs):
                 made.append(record)
                 advance()
@@ -165,12 +169,16 @@ def _speaks() -> bool:
 
 def _print_summary(records: list[Record]) -> None:
     """One line per configuration: what its runs reached on the test set, by either rule of choice."""
+    from gump.report.statistics import PERCENT
+
     groups: dict[tuple[str, str], list[Record]] = {}
     for record in records:
         groups.setdefault((record.name, record.variant), []).append(record)
     rows = []
     for (name, variant), group in groups.items():
-        cells = [f"{mean(values):.4f}" if (values := _test_values(group, rule)) else "-" for rule in ("loss", "metric", "last")]
+        scale, digits = (100, 2) if group[0].metric in PERCENT else (1, 4)  # as the published numbers are printed
+        values = [_test_values(group, rule) for rule in ("loss", "metric", "last")]
+        cells = [f"{scale * mean(v):.{digits}f}" if v else "-" for v in values]
         value = group[0].published.get("value", "-")
         rows.append([name, variant, str(len(group)), group[0].metric, *cells, str(value)])
     _print_table("runs", ["configuration", "set", "runs", "measure", "by loss", "by measure", "last", "published"], rows)

@@ -91,6 +91,7 @@ def write_atomically(path: Path, content: bytes) -> None:
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:
+            os.fchmod(file.fileno(), 0o666 & ~_umask())  # as any other file; temporary ones are private
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
@@ -98,6 +99,13 @@ def write_atomically(path: Path, content: bytes) -> None:
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def _umask() -> int:
+    """What the process takes from the permissions of new files; it can be read only by setting it."""
+    current = os.umask(0)
+    os.umask(current)
+    return current
 
 
 def _plain(value: Any) -> Any:

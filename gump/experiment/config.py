@@ -11,7 +11,7 @@ from typing import Any
 from gump.experiment.protocol import PROTOCOLS, SplitRule
 from gump.experiment.registry import DATASETS, HEADS, MODELS, TRANSFORMS, level_of
 from gump.experiment.settings import bind, suggestion
-from gump.experiment.trainer import Training
+from gump.experiment.training import Training
 
 SETTABLE = ("dataset", "protocol", "model", "head", "embedding", "train", "transform")
 TABLES = (*SETTABLE, "published", "sweep", "title")
@@ -22,7 +22,7 @@ class Config:
     """The settings of one number, checked and complete.
 
     Every table holds arguments: ``dataset`` those of a loader, ``transform`` (a list) of transforms, ``model`` of a model, ``head`` of a
-    predictor, ``protocol`` of a protocol, ``train`` of :class:`gump.experiment.trainer.Training`. Where there is a choice, ``kind`` names it.
+    predictor, ``protocol`` of a protocol, ``train`` of :class:`gump.experiment.training.Training`. Where there is a choice, ``kind`` names it.
 
     Args:
         name: The file's path below ``configs``, without its ending.
@@ -84,6 +84,8 @@ def make_configs(name: str, tables: Mapping[str, Any], overrides: Mapping[str, A
     if chosen := {key: value for key, value in overrides.items() if key in sweep}:  # picks points of the sweep
         points = [p for p in points if all(p[k] == v for k, v in chosen.items())] or [points[0] | chosen]
     rest = {key: overrides[key] for key in sorted(overrides) if key not in sweep}
+    if any(key.startswith("dataset.") for key in rest):
+        tables.pop("published", None)  # it was published for other data
     return [_make(name, tables, point | rest) for point in points]
 
 

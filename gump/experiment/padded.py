@@ -69,6 +69,11 @@ class Layout:
         return sum(self.capacity)
 
     @property
+    def num_arcs(self) -> int:
+        """The arcs of a padded batch."""
+        return sum(d * n for d, n in zip(self.degrees, self.capacity, strict=True))
+
+    @property
     def block_sizes(self) -> dict[int, int]:
         """What the line graph of a padded batch says of its blocks."""
         return {d: n for d, n in zip(self.degrees, self.capacity, strict=True) if d > 0 and n > 0}
@@ -101,6 +106,7 @@ class PaddedStore:
         group = (graph_of * num_kinds + kind).bincount(minlength=len(graphs) * num_kinds)
         group_start = (group.cumsum(0) - group).view(len(graphs), num_kinds)
         self.counts = group.view(len(graphs), num_kinds)  # stays on the host, where shapes are decided
+        self._counts = self.counts.numpy()
         arc_order = place[line_graph.arcs[0]].argsort(stable=True)  # in the order of their sources
         source, target = place[line_graph.arcs[:, arc_order]]
         reverse = _inverse(arc_order)[line_graph.reverse[arc_order]]
@@ -133,7 +139,7 @@ class PaddedStore:
             index: Numbers of graphs, on the host; the last dimension is a batch.
             multiple: What to round the room of every degree up to.
         """
-        room = self.counts[index].sum(-2).flatten(0, -2).amax(0)
+        room = self._counts[index.numpy()].sum(-2).reshape(-1, len(self.degrees)).max(0)
         return Layout(self.degrees, tuple((-(-room // multiple) * multiple).tolist()))
 
     def targets(self, index: Tensor) -> Tensor:

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from copy import copy
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -55,6 +56,11 @@ def prepare(settings: Mapping[str, Any], line_graph: bool, root: Path | None = N
         chain.append(AddLineGraph())
     if not chain:
         return dataset
+    if dataset.x_sizes and settings["transform"]:  # encodings that are appended to categories would be cut to whole numbers
+        floats = [copy(graph) for graph in dataset.graphs]
+        for graph in floats:
+            graph.x = graph.x.float()
+        dataset = dataclasses.replace(dataset, graphs=floats)
     key = {
         "data": _fingerprint(dataset.graphs),
         "transforms": list(settings["transform"]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import time
 from collections.abc import Callable, Sequence
@@ -28,7 +29,10 @@ EVALUATED_AT_ONCE = 64
 """Graphs of every replica in a batch when nothing is learned."""
 
 SPARE = 1.05
-"""How much more room a layout gets than was needed when it was made, so that it lasts."""
+"""How much more room the largest layout gets than was needed when it was made, so that it lasts."""
+
+QUANTILES = (0.5, 0.85, 1.0)
+"""The shares of the batches of an epoch for which there is a layout, from the smallest."""
 
 
 class Replicas:
@@ -117,7 +121,9 @@ class ReplicaTrainer:
         self.progress = [Progress() for _ in indices]
         self.rate = torch.ones(len(self.indices), dtype=torch.float64)
         self.plateau = [[math.inf, 0] for _ in indices]
-        self._steps: dict[tuple[str, int], _Recorded] = {}
+        self._layouts: dict[tuple[str, int], list[Layout]] = {}
+        self._recorded: dict[tuple[str, int, Layout], _Recorded] = {}
+        self._pool: Any = None
 
     def _optimizer(self, base: set[str]) -> StackedAdam:
         t, parameters = self.training, self.replicas.parameters
@@ -174,7 +180,9 @@ class ReplicaTrainer:
         self.optimizer.set_scale(scale * cosine(self.training, epoch))
         generators = [torch.Generator().manual_seed(stream) for stream in streams]
         total, count = torch.zeros(len(self.indices), device=self.store.device), 0
-        for index in self._chunks(generators):
+        chunks = self._chunks(generators)
+        self._make_room("train", chunks)
+        for index in chunks:
             total += index.size(1) * self._step("train", index)
             count += index.size(1)
         return (total / max(count, 1)).cpu()
@@ -184,7 +192,10 @@ class ReplicaTrainer:
         size, chunks = self.training.batch_size, []
         for _ in range(self.training.repeats):
             order = torch.stack(
-                [train[torch.randperm(train.numel(), generator=g)] for train, g in zip(self.parts["train"], generators, strict=True)]
+                [
+                    train[torch.randperm(train.numel(), generator=g)]
+                    for train, g in zip(self.parts["train"], generators, strict=True)
+                ]
             )
             parts = list(order.split(size, dim=1))
             if len(parts) > 1 and parts[-1].size(1) == 1 < size:
@@ -196,7 +207,9 @@ class ReplicaTrainer:
         """Losses, measures, answers and targets of all replicas on one part."""
         self.replicas.model.eval()
         index = self.parts[part]
-        out = torch.cat([self._step("eval", chunk).clone() for chunk in index.split(EVALUATED_AT_ONCE, dim=1)], dim=1)
+        chunks = list(index.split(EVALUATED_AT_ONCE, dim=1))
+        self._make_room("eval", chunks)
+        out = torch.cat([self._step("eval", chunk).clone() for chunk in chunks], dim=1)
         y = self.store.targets(index)
         with torch.no_grad():
             loss = torch.vmap(self.task.loss)(out, y)
@@ -237,19 +250,34 @@ class ReplicaTrainer:
             self.rate[replica] *= t.plateau_factor
             state[1] = 0
 
+    def _make_room(self, kind: str, chunks: list[Tensor]) -> None:
+        """Finds a few layouts for the batches of one size, smaller and larger ones, so that few recordings serve them all with little padding."""
+        for size in {chunk.size(1) for chunk in chunks}:
+            needs = [self.store.layout(chunk) for chunk in chunks if chunk.size(1) == size]
+            layouts = self._layouts.setdefault((kind, size), [])
+            if not layouts:
+                needs.sort(key=lambda layout: layout.num_arcs)
+                for share in QUANTILES:
+                    held = needs[: max(round(share * len(needs)), 1)]
+                    layouts.append(functools.reduce(Layout.joined, held).larger(SPARE if share == 1 else 1.0))
+            for need in needs:
+                if not layouts[-1].holds(need):
+                    self._recorded.pop((kind, size, layouts[-1]), None)
+                    layouts[-1] = need.larger(SPARE).joined(layouts[-1])
+
     def _step(self, kind: str, index: Tensor) -> Tensor:
         """Trains on a batch, or answers it."""
-        run = self._learn if kind == "train" else self._answer
+        run, size = self._learn if kind == "train" else self._answer, index.size(1)
+        need = self.store.layout(index)
+        layout = next(layout for layout in self._layouts[kind, size] if layout.holds(need))
         if not self.record_steps:
-            return run(index.to(self.store.device), self.store.layout(index))
-        key = kind, index.size(1)
-        recorded = self._steps.get(key)
-        needed = self.store.layout(index)
-        if recorded is None or not recorded.layout.holds(needed):
-            room = needed.larger(SPARE) if recorded is None else needed.larger(SPARE).joined(recorded.layout)
-            self._steps.pop(key, None)
-            recorded = self._steps[key] = _Recorded(run, index.to(self.store.device), room, self._snapshot if kind == "train" else None)
-        return recorded(index)
+            return run(index.to(self.store.device), layout)
+        key = kind, size, layout
+        if key not in self._recorded:
+            snapshot = self._snapshot if kind == "train" else None
+            self._pool = self._pool or torch.cuda.graph_pool_handle()
+            self._recorded[key] = _Recorded(run, index.to(self.store.device), layout, snapshot, self._pool)
+        return self._recorded[key](index)
 
     def _learn(self, index: Tensor, layout: Layout) -> Tensor:
         self.optimizer.zero_grad()
@@ -301,7 +329,10 @@ class ReplicaTrainer:
 
 
 class _Recorded:
-    """A step as a CUDA graph: run a few times to warm up, recorded once, then replayed on other batches of the same layout."""
+    """A step as a CUDA graph: run a few times to warm up, recorded once, then replayed on other batches of the same layout.
+
+    All recordings share their memory, so what one returns is to be used before another runs.
+    """
 
     def __init__(
         self,
@@ -309,6 +340,7 @@ class _Recorded:
         index: Tensor,
         layout: Layout,
         snapshot: Callable[[], Callable[[], None]] | None,
+        pool: Any,
     ) -> None:
         self.index, self.layout = index.clone(), layout
         restore = snapshot() if snapshot else None
@@ -321,7 +353,7 @@ class _Recorded:
         if restore:
             restore()
         self.graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self.graph):
+        with torch.cuda.graph(self.graph, pool=pool):
             self.out = run(self.index, layout)
 
     def __call__(self, index: Tensor) -> Tensor:

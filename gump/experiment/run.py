@@ -26,13 +26,17 @@ import gump
 from gump.experiment.config import Config
 from gump.experiment.feed import Feed, GraphFeed, LinkFeed, NodeFeed
 from gump.experiment.model import build_model
+from gump.experiment.padded import PaddedStore
 from gump.experiment.preprocess import prepare
-from gump.experiment.protocol import run_seed
+from gump.experiment.progress import Progress
+from gump.experiment.protocol import Split, run_seed
 from gump.experiment.registry import MODELS, takes_line_graph
+from gump.experiment.replicas import ReplicaTrainer
 from gump.experiment.store import GraphStore
 from gump.experiment.task import TASKS
-from gump.experiment.trainer import SAVE_EVERY_S, Progress, Trainer
+from gump.experiment.trainer import SAVE_EVERY_S, Trainer
 from gump.experiment.watch import Watch
+from gump.kernels import has_triton
 from gump.record import Record
 
 
@@ -50,6 +54,7 @@ class Runner:
         watches: Called after every epoch.
         data_root: The folder of raw data, by default as the loaders find it.
         save_every_s: Seconds between checkpoints.
+        num_replicas: How many runs to train side by side as one program.
     """
 
     records: Path = Path("records")
@@ -59,16 +64,19 @@ class Runner:
     watches: Sequence[Watch] = ()
     data_root: Path | None = None
     save_every_s: float = SAVE_EVERY_S
+    num_replicas: int = 1
 
     def run(self, config: Config, indices: Iterable[int] | None = None) -> Iterator[Record]:
         """Makes the records of a configuration, of all its runs or of those with these numbers."""
-        workshop = None
-        for index in range(config.protocol.num_runs) if indices is None else indices:
-            record = self.finished(config, index)
-            if record is None:
-                workshop = workshop or _Workshop(config, self)
-                record = workshop.train(index)
-            yield record
+        indices = list(range(config.protocol.num_runs) if indices is None else indices)
+        known = {index: record for index in indices if (record := self.finished(config, index))}
+        missing = [index for index in indices if index not in known]
+        workshop = _Workshop(config, self) if missing else None
+        while indices:
+            if workshop is not None and indices[0] not in known:
+                group, missing = missing[: self.num_replicas], missing[self.num_replicas :]
+                known |= {record.index: record for record in workshop.train(group)}
+            yield known[indices.pop(0)]
 
     def finished(self, config: Config, index: int) -> Record | None:
         """The record of a run, if there is one with these settings."""
@@ -108,31 +116,72 @@ class _Workshop:
         self.line_graph = takes_line_graph(MODELS[config.settings["model"]["kind"]])
         self.dataset = prepare(config.settings, self.line_graph, runner.data_root)
         self.store = GraphStore(self.dataset.graphs, self.fabric.device) if self.dataset.level in ("graph", "source") else None
+        self._padded_store: PaddedStore | None = None
 
-    def train(self, index: int) -> Record:
-        """Trains one run and saves its record."""
-        config, protocol = self.config, self.config.protocol
+    def train(self, indices: Sequence[int]) -> list[Record]:
+        """Trains runs, side by side if there are several, and saves their records."""
+        config, protocol, task = self.config, self.config.protocol, TASKS[self.dataset.task]
         if self.fabric.device.type == "cuda":
             torch.cuda.reset_peak_memory_stats(self.fabric.device)
         torch.use_deterministic_algorithms(self.training.deterministic, warn_only=True)
-        split = protocol.split(self.dataset, index)
-        for part, numbers in split._asdict().items():
-            if numbers.numel() == 0:
-                raise ValueError(f"'protocol' must leave something to every part of {self.dataset.name} (got an empty '{part}')")
-        torch.manual_seed(run_seed(protocol.seed, index))
-        model = build_model(config.settings, self.dataset)
-        task = TASKS[self.dataset.task]
-        feed, save_every_s = self._feed(split, index), self.runner.save_every_s
-        trainer = Trainer(model, feed, task, self.training, protocol.seed, index, self.fabric, save_every_s)
-        path = self.runner.path(config, index)
-        checkpoint = path.with_suffix(".ckpt")
+        splits = [self._split(index) for index in indices]
+        models = []
+        for index in indices:
+            torch.manual_seed(run_seed(protocol.seed, index))
+            models.append(build_model(config.settings, self.dataset))
+        checkpoint = self._checkpoint(indices)
+        identity = json.dumps([config.settings, list(indices)], sort_keys=True)
+        settings = self.training, protocol.seed
 
         def watch(epoch: int, results: dict[str, float]) -> None:
             for each in self.runner.watches:
-                each(config, index, epoch, results)
+                each(config, indices[0], epoch, results)
 
-        progress = trainer.fit(checkpoint, json.dumps([config.settings, index], sort_keys=True), watch)
-        record = Record(
+        if len(indices) == 1:
+            feed = self._feed(splits[0], indices[0])
+            trainer = Trainer(models[0], feed, task, *settings, indices[0], self.fabric, self.runner.save_every_s)
+            progress = [trainer.fit(checkpoint, identity, watch)]
+        else:
+            models = [model.to(self.fabric.device) for model in models]
+            trainer_of_all = ReplicaTrainer(models, self._padded(), splits, task, *settings, indices, self.runner.save_every_s)
+            progress = trainer_of_all.fit(checkpoint, identity, watch)
+        records = []
+        for index, split, reached in zip(indices, splits, progress, strict=True):
+            record = self._record(index, split, reached, models[0])
+            if self.fabric.is_global_zero:
+                record.save(self.runner.records)
+            records.append(record)
+        if self.fabric.is_global_zero:
+            checkpoint.unlink(missing_ok=True)
+            for index in indices:
+                _tidy(self.runner.path(config, index))
+        self.fabric.barrier()
+        return [Record.load(self.runner.path(config, index)) for index in indices]
+
+    def _split(self, index: int) -> Split:
+        split = self.config.protocol.split(self.dataset, index)
+        for part, numbers in split._asdict().items():
+            if numbers.numel() == 0:
+                raise ValueError(f"'protocol' must leave something to every part of {self.dataset.name} (got an empty '{part}')")
+        return split
+
+    def _checkpoint(self, indices: Sequence[int]) -> Path:
+        path = self.runner.path(self.config, indices[0]).with_suffix(".ckpt")
+        return path if len(indices) == 1 else path.with_name(f"{indices[0]:03d}-{indices[-1]:03d}.ckpt")
+
+    def _padded(self) -> PaddedStore:
+        """The graphs as replicas take them."""
+        if self.dataset.level != "graph" or self.dataset.x_sizes or self.fabric.world_size > 1:
+            raise ValueError(
+                "'--replicas' must be left out for questions about vertices and links, for categorical features and on several devices"
+            )
+        if self._padded_store is None:
+            self._padded_store = PaddedStore(self.dataset.graphs, self.fabric.device)
+        return self._padded_store
+
+    def _record(self, index: int, split: Split, progress: Progress, model: torch.nn.Module) -> Record:
+        config, task = self.config, TASKS[self.dataset.task]
+        return Record(
             name=config.name,
             index=index,
             settings=config.settings,
@@ -149,11 +198,6 @@ class _Workshop:
             note=" ".join(filter(None, [progress.diverged, self.dataset.note])),
             status="diverged" if progress.diverged else "finished",
         )
-        if self.fabric.is_global_zero:
-            record.save(self.runner.records)
-            _tidy(path)
-        self.fabric.barrier()
-        return Record.load(path)
 
     def _feed(self, split: Any, index: int) -> Feed:
         if self.store is not None:
@@ -204,7 +248,7 @@ def provenance(fabric: Fabric, precision: str) -> dict[str, Any]:
         | {name: version(name) for name in ("torch", "torch_geometric", "numpy", "lightning-fabric", "torchmetrics")},
         "device": f"{fabric.device.type}: {device}",
         "num_threads": torch.get_num_threads(),
-        "path": "plain",
+        "path": "kernels" if fabric.device.type == "cuda" and has_triton() else "plain",
         "precision": precision,
         "host": platform.node(),
     }
@@ -269,7 +313,7 @@ def _run_one(runner: Runner, config: Config, index: int) -> Record:
     if _LAST.get("config") != config:
         _LAST.update(config=config, workshop=_Workshop(config, runner))
     workshop: _Workshop = _LAST["workshop"]
-    return workshop.train(index)
+    return workshop.train([index])[0]
 
 
 _LAST: dict[str, Any] = {}

@@ -7,11 +7,11 @@ import time
 import warnings
 from collections.abc import Callable
 from copy import deepcopy
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from io import BytesIO
 from pathlib import Path
 from pickle import UnpicklingError
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from lightning_fabric import Fabric
@@ -20,8 +20,10 @@ from torch.optim.lr_scheduler import LambdaLR, ReduceLROnPlateau
 
 from gump.experiment.feed import Feed
 from gump.experiment.model import base_parameters, predict
+from gump.experiment.progress import Evaluation, Progress
 from gump.experiment.protocol import run_seed
 from gump.experiment.task import Task
+from gump.experiment.training import Training, cosine
 from gump.record import write_atomically
 
 SAVE_EVERY_S = 10.0
@@ -29,97 +31,6 @@ SAVE_EVERY_S = 10.0
 
 Watch = Callable[[int, dict[str, float]], None]
 """Called after every epoch with its number and its results."""
-
-
-@dataclass(frozen=True)
-class Training:
-    """How a model is trained: the ``train`` table of a configuration.
-
-    Args:
-        epochs: The most epochs.
-        batch_size: Graphs in a batch.
-        lr: Learning rate.
-        weight_decay: Added to the gradient (Adam) or taken off the weights (AdamW).
-        base_lr: Learning rate of the base GNN and of embeddings, if it differs.
-        base_weight_decay: Their weight decay, if it differs.
-        optimizer: ``"adam"`` or ``"adamw"``.
-        schedule: ``"cosine"`` falls to zero at the last epoch, ``"plateau"`` lowers the rate when the validation loss no longer falls,
-            ``"plateau_train"`` when the training loss does not.
-        warmup: Epochs in which the rate rises, for ``"cosine"``.
-        plateau_factor: What the rate is multiplied with.
-        plateau_patience: Epochs without progress before that.
-        clip: The largest norm of the gradient.
-        patience: Epochs without progress on ``monitor`` before training stops.
-        monitor: What ``patience`` looks at on validation: ``"loss"`` or ``"metric"``.
-        threshold: By what factor it must improve to count as progress.
-        stop_at: A validation measure that is good enough,
-        stop_after: if it is reached in so many epochs in a row.
-        repeats: How often an epoch goes through the training set.
-        precision: Lightning Fabric's name of the arithmetic.
-        deterministic: Whether to ask torch for algorithms that repeat bit for bit, where it has them.
-    """
-
-    epochs: int = 100
-    batch_size: int = 64
-    lr: float = 1e-3
-    weight_decay: float = 0.0
-    base_lr: float | None = None
-    base_weight_decay: float | None = None
-    optimizer: str = "adam"
-    schedule: str | None = None
-    warmup: int = 0
-    plateau_factor: float = 0.1
-    plateau_patience: int = 10
-    clip: float | None = None
-    patience: int | None = None
-    monitor: str = "loss"
-    threshold: float = 1.0
-    stop_at: float | None = None
-    stop_after: int = 3
-    repeats: int = 1
-    precision: str = "32-true"
-    deterministic: bool = True
-
-    def __post_init__(self) -> None:
-        choices = {
-            "optimizer": ("adam", "adamw"),
-            "schedule": (None, "cosine", "plateau", "plateau_train"),
-            "monitor": ("loss", "metric"),
-        }
-        for name, known in choices.items():
-            if getattr(self, name) not in known:
-                raise ValueError(f"'train.{name}' must be one of {known} (got {getattr(self, name)!r})")
-        for name in ("epochs", "batch_size", "repeats", "stop_after"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"'train.{name}' must be at least 1 (got {getattr(self, name)})")
-        for name in (
-            "lr",
-            "weight_decay",
-            "base_lr",
-            "base_weight_decay",
-            "clip",
-            "warmup",
-            "patience",
-            "plateau_patience",
-            "threshold",
-        ):
-            if (value := getattr(self, name)) is not None and not (value >= 0 and math.isfinite(value)):
-                raise ValueError(f"'train.{name}' must be finite and not negative (got {value})")
-
-
-@dataclass
-class Progress:
-    """What has been reached so far; plain numbers, so that a checkpoint holds it as it is."""
-
-    epoch: int = 0
-    history: dict[str, list[float]] = field(default_factory=dict)
-    best: dict[str, dict[str, float]] = field(default_factory=dict)
-    predictions: dict[str, list[Any]] = field(default_factory=dict)
-    reference: float = math.nan
-    num_idle: int = 0
-    num_good: int = 0
-    times_s: list[float] = field(default_factory=list)
-    diverged: str = ""
 
 
 class Trainer:
@@ -169,7 +80,7 @@ class Trainer:
         if checkpoint is not None and (found := _read(checkpoint, identity)):
             self.load_state_dict(found)
         saved = time.monotonic()
-        while not self.finished:
+        while not self.progress.finished(self.training):
             start = time.perf_counter()
             before = deepcopy(self.state_dict())
             train_loss = self._train_epoch()
@@ -187,17 +98,6 @@ class Trainer:
                 self.save(checkpoint, identity)
                 saved = time.monotonic()
         return self.progress
-
-    @property
-    def finished(self) -> bool:
-        """Whether there is nothing left to do."""
-        progress, training = self.progress, self.training
-        return (
-            progress.epoch >= training.epochs
-            or bool(progress.diverged)
-            or (training.patience is not None and progress.num_idle > training.patience)
-            or (training.stop_at is not None and progress.num_good >= training.stop_after)
-        )
 
     def _train_epoch(self, each: Callable[[int, Tensor], None] | None = None) -> float:
         """Goes once through the training set; returns the mean loss. Nothing waits for the device before the end."""
@@ -221,41 +121,14 @@ class Trainer:
         return total_loss / max(num_answers, 1)
 
     def _evaluate_epoch(self, train_loss: float) -> bool:
-        """Looks at validation, and at the test set only where this epoch may be the one that counts; returns whether the loss is finite."""
-        progress, task = self.progress, self.task
-        val_loss, val, *_ = evaluate(self.module, self.feed, "val", task)
+        """Adds an epoch to the progress, if its validation loss is finite; returns whether it is."""
+        val_loss, val, *_ = evaluate(self.module, self.feed, "val", self.task)
         if not math.isfinite(val_loss):
             return False
-        progress.epoch += 1
-        now = {"train_loss": train_loss, "val_loss": val_loss, "val": val}
-        for key, value in now.items():
-            progress.history.setdefault(key, []).append(value)
-        self._count(val_loss, val)
-        rules = {
-            "loss": val_loss < progress.best.get("loss", {}).get("val_loss", math.inf),
-            "metric": task.better(val, progress.best.get("metric", {}).get("val", math.nan)),
-            "last": self.finished,
-        }
-        if any(rules.values()):
-            test_loss, test, out, y = evaluate(self.module, self.feed, "test", task)
-            progress.predictions["target"] = task.truth(y)
-            for rule in (rule for rule, holds in rules.items() if holds):
-                progress.best[rule] = {"epoch": progress.epoch, **now, "test_loss": test_loss, "test": test}
-                progress.predictions[rule] = task.answer(out)
+        self.progress.advance(
+            self.training, self.task, train_loss, val_loss, val, lambda: evaluate(self.module, self.feed, "test", self.task)
+        )
         return True
-
-    def _count(self, val_loss: float, val: float) -> None:
-        """Counts the epochs without progress, and those that are good enough."""
-        progress, training, task = self.progress, self.training, self.task
-        falls = training.monitor == "loss" or not task.higher_is_better
-        value = val_loss if training.monitor == "loss" else val
-        better = value * training.threshold < progress.reference if falls else value > progress.reference * training.threshold
-        if better or (math.isnan(progress.reference) and not math.isnan(value)):
-            progress.num_idle, progress.reference = 0, value
-        else:
-            progress.num_idle += 1
-        if training.stop_at is not None:
-            progress.num_good = 0 if task.better(training.stop_at, val) else progress.num_good + 1
 
     def _step_schedule(self) -> None:
         if isinstance(self.schedule, ReduceLROnPlateau):
@@ -317,15 +190,6 @@ def _read(checkpoint: Path, identity: str) -> dict[str, Any] | None:
     return state if state.pop("identity", None) == identity else None
 
 
-class Evaluation(NamedTuple):
-    """What a model answered, and how good that was."""
-
-    loss: float
-    measure: float
-    prediction: Tensor
-    target: Tensor
-
-
 @torch.no_grad()
 def evaluate(module: torch.nn.Module, feed: Feed, part: str, task: Task) -> Evaluation:
     """Judges a model on one part of a feed."""
@@ -354,9 +218,4 @@ def _schedule(optimizer: torch.optim.Optimizer, training: Training) -> LambdaLR 
     if training.schedule != "cosine":
         return ReduceLROnPlateau(optimizer, factor=training.plateau_factor, patience=training.plateau_patience)
 
-    def factor(epoch: int) -> float:
-        if epoch < training.warmup:
-            return (epoch + 1) / (training.warmup + 1)
-        return 0.5 * (1 + math.cos(math.pi * (epoch - training.warmup) / max(training.epochs - training.warmup, 1)))
-
-    return LambdaLR(optimizer, factor)
+    return LambdaLR(optimizer, lambda epoch: cosine(training, epoch))

@@ -312,6 +312,6 @@ def batch_norm(
         - **weight, bias, running_mean, running_var:** :math:`(*, F)`
         - **output:** :math:`(*, N, F)`, and :math:`(*, F)` for the mean and the variance
     """
-    mask = None if mask is None else mask.view(torch.uint8) if mask.dtype == torch.bool else mask
+    mask = None if mask is None else mask.to(torch.uint8) if mask.dtype == torch.bool else mask
     y, mean, _, var, _ = BatchNormalization.apply(x, mask, weight, bias, running_mean, running_var, eps, relu)
     return y, mean, var

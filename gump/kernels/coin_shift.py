@@ -14,7 +14,7 @@ TILE = 512
 
 
 @triton.jit
-def _forward(h, coin, reverse, out, first_arc, num_blocks, num_arcs, width, DEGREE: tl.constexpr, BLOCKS: tl.constexpr, WIDTH: tl.constexpr):  # type: ignore[no-untyped-def]  # fmt: skip
+def _forward(h, coin, reverse, out, first_arc, num_blocks, num_arcs, width, DEGREE: tl.constexpr, BLOCKS: tl.constexpr, WIDTH: tl.constexpr):  # fmt: skip
     replica = tl.program_id(1).to(tl.int64)
     block = (tl.program_id(0) * BLOCKS + tl.arange(0, BLOCKS)).to(tl.int64)
     feature = tl.arange(0, WIDTH)
@@ -32,7 +32,7 @@ def _forward(h, coin, reverse, out, first_arc, num_blocks, num_arcs, width, DEGR
 
 
 @triton.jit
-def _backward(grad, h, coin, reverse, grad_h, grad_coin, first_arc, num_blocks, num_arcs, width, DEGREE: tl.constexpr, BLOCKS: tl.constexpr, WIDTH: tl.constexpr):  # type: ignore[no-untyped-def]  # fmt: skip
+def _backward(grad, h, coin, reverse, grad_h, grad_coin, first_arc, num_blocks, num_arcs, width, DEGREE: tl.constexpr, BLOCKS: tl.constexpr, WIDTH: tl.constexpr):  # fmt: skip
     replica = tl.program_id(1).to(tl.int64)
     block = (tl.program_id(0) * BLOCKS + tl.arange(0, BLOCKS)).to(tl.int64)
     feature = tl.arange(0, WIDTH)

@@ -1,6 +1,7 @@
 """Polar factors of many small blocks with known bounds: one block per lane, the whole iteration in registers."""
 
 # mypy: allow-untyped-defs
+# ruff: noqa: RUF005  (kernels have no unpacking)
 from __future__ import annotations
 
 from typing import Any
@@ -29,12 +30,12 @@ def _load(pointer, block, num_blocks, D: tl.constexpr, WIDTH: tl.constexpr):
         odd = ()
         for k in tl.static_range(2**level):  # part k holds the entries that leave the remainder k
             first, second = tl.split(tl.reshape(parts[k], [SIZE, WIDTH // 2 ** (level + 1), 2]))
-            even = even + (first,)  # noqa: RUF005
-            odd = odd + (second,)  # noqa: RUF005
+            even = even + (first,)
+            odd = odd + (second,)
         parts = even + odd
     entries = ()
     for k in tl.static_range(D * D):
-        entries = entries + (tl.reshape(parts[k], [SIZE]),)  # noqa: RUF005
+        entries = entries + (tl.reshape(parts[k], [SIZE]),)
     return entries
 
 
@@ -44,16 +45,16 @@ def _store(pointer, block, num_blocks, entries, D: tl.constexpr, WIDTH: tl.const
     SIZE: tl.constexpr = block.shape[0]
     parts = ()
     for k in tl.static_range(WIDTH):
-        parts = parts + (tl.reshape(entries[k if k < D * D else 0], [SIZE, 1]),)  # noqa: RUF005
+        parts = parts + (tl.reshape(entries[k if k < D * D else 0], [SIZE, 1]),)
     for level in tl.static_range(WIDTH.bit_length() - 1):
         joined = ()
         for k in tl.static_range(WIDTH // 2 ** (level + 1)):
             pair = tl.join(parts[k], parts[k + WIDTH // 2 ** (level + 1)])
-            joined = joined + (tl.reshape(pair, [SIZE, 2 ** (level + 1)]),)  # noqa: RUF005
+            joined = joined + (tl.reshape(pair, [SIZE, 2 ** (level + 1)]),)
         parts = joined
     entry = tl.arange(0, WIDTH)
     mask = (block < num_blocks)[:, None] & (entry < D * D)[None, :]
-    tl.store(pointer + block[:, None] * (D * D) + entry[None, :], parts[0], mask=mask)
+    tl.store(pointer + block[:, None] * (D * D) + entry[None, :], parts[0], mask=mask)  # type: ignore[misc]
 
 
 @triton.jit
@@ -74,7 +75,7 @@ def _product(a, b, D: tl.constexpr):
             total = a[i * D] * b[j]
             for k in tl.static_range(1, D):
                 total += a[i * D + k] * b[k * D + j]
-            entries = entries + (total,)  # noqa: RUF005
+            entries = entries + (total,)
     return entries
 
 
@@ -86,55 +87,70 @@ def _mirrored(a, b, SIGN: tl.constexpr, D: tl.constexpr):
         for j in tl.static_range(D):
             if j < i:
                 if SIGN > 0:
-                    entries = entries + (entries[j * D + i],)  # noqa: RUF005
+                    entries = entries + (entries[j * D + i],)
                 else:
-                    entries = entries + (-entries[j * D + i],)  # noqa: RUF005
+                    entries = entries + (-entries[j * D + i],)
             else:
                 total = a[i * D] * b[j]
                 for k in tl.static_range(1, D):
                     total += a[i * D + k] * b[k * D + j]
-                entries = entries + (total,)  # noqa: RUF005
+                entries = entries + (total,)
     return entries
 
 
 @triton.jit
-def _gram(a, b, SIGN: tl.constexpr, D: tl.constexpr):
-    """Twice the symmetric or skew part of the transpose of a times b."""
+def _stretch(a, b, D: tl.constexpr):
+    """The transpose of a times b where that is known to be symmetric."""
     entries = ()
     for i in tl.static_range(D):
         for j in tl.static_range(D):
             if j < i:
-                if SIGN > 0:
-                    entries = entries + (entries[j * D + i],)  # noqa: RUF005
-                else:
-                    entries = entries + (-entries[j * D + i],)  # noqa: RUF005
+                entries = entries + (entries[j * D + i],)
             else:
-                total = a[i] * b[j] + SIGN * (a[j] * b[i])
+                total = a[i] * b[j]
                 for k in tl.static_range(1, D):
-                    total += a[k * D + i] * b[k * D + j] + SIGN * (a[k * D + j] * b[k * D + i])
-                entries = entries + (total,)  # noqa: RUF005
+                    total += a[k * D + i] * b[k * D + j]
+                entries = entries + (total,)
     return entries
 
 
 @triton.jit
-def _combined(a, b, ALPHA: tl.constexpr, BETA: tl.constexpr, D: tl.constexpr):
+def _skew(a, b, D: tl.constexpr):
+    """The transpose of a times b, minus its own transpose."""
+    entries = ()
+    for i in tl.static_range(D):
+        for j in tl.static_range(D):
+            if j < i:
+                entries = entries + (-entries[j * D + i],)
+            elif j == i:
+                entries = entries + (tl.zeros_like(a[0]),)
+            else:
+                total = a[i] * b[j] - a[j] * b[i]
+                for k in tl.static_range(1, D):
+                    total += a[k * D + i] * b[k * D + j] - a[k * D + j] * b[k * D + i]
+                entries = entries + (total,)
+    return entries
+
+
+@triton.jit
+def _combined(a, b, alpha, beta, D: tl.constexpr):
     """Adds multiples of a and b."""
     entries = ()
     for k in tl.static_range(D * D):
-        entries = entries + (ALPHA * a[k] + BETA * b[k],)  # noqa: RUF005
+        entries = entries + (alpha * a[k] + beta * b[k],)
     return entries
 
 
 @triton.jit
-def _shifted(a, SHIFT: tl.constexpr, SCALE: tl.constexpr, D: tl.constexpr):
+def _shifted(a, shift, scale, D: tl.constexpr):
     """Scales a and adds a multiple of the identity."""
     entries = ()
     for i in tl.static_range(D):
         for j in tl.static_range(D):
             if i == j:
-                entries = entries + (SCALE * a[i * D + j] + SHIFT,)  # noqa: RUF005
+                entries = entries + (scale * a[i * D + j] + shift,)
             else:
-                entries = entries + (SCALE * a[i * D + j],)  # noqa: RUF005
+                entries = entries + (scale * a[i * D + j],)
     return entries
 
 
@@ -147,13 +163,13 @@ def _negated_inverse(a, D: tl.constexpr):
         for i in tl.static_range(D):
             for j in tl.static_range(D):
                 if j < i:
-                    entries = entries + (entries[j * D + i],)  # noqa: RUF005
+                    entries = entries + (entries[j * D + i],)
                 elif i == p and j == p:
-                    entries = entries + (-pivot,)  # noqa: RUF005
+                    entries = entries + (-pivot,)
                 elif i == p or j == p:
-                    entries = entries + (a[i * D + j] * pivot,)  # noqa: RUF005
+                    entries = entries + (a[i * D + j] * pivot,)
                 else:
-                    entries = entries + (a[i * D + j] - a[i * D + p] * (a[p * D + j] * pivot),)  # noqa: RUF005
+                    entries = entries + (a[i * D + j] - a[i * D + p] * (a[p * D + j] * pivot),)
         a = entries
     return a
 
@@ -165,9 +181,9 @@ def _perturbed(scores, scale, BETA: tl.constexpr, D: tl.constexpr):
     for i in tl.static_range(D):
         for j in tl.static_range(D):
             if i == j:
-                entries = entries + ((2.0 / D - 1.0) + BETA * (scale * scores[i * D + j]),)  # noqa: RUF005
+                entries = entries + ((2.0 / D - 1.0) + BETA * (scale * scores[i * D + j]),)
             else:
-                entries = entries + (2.0 / D + BETA * (scale * scores[i * D + j]),)  # noqa: RUF005
+                entries = entries + (2.0 / D + BETA * (scale * scores[i * D + j]),)
     return entries
 
 
@@ -178,19 +194,30 @@ def _factor_of_two(a):
     x = a[0] + sign * a[3]
     y = a[1] - sign * a[2]
     norm = tl.sqrt_rn(x * x + y * y)
-    x = tl.where(norm == 0, 1.0, tl.div_rn(x, norm))
-    y = tl.where(norm == 0, 0.0, tl.div_rn(y, norm))
+    norm = tl.where(norm == 0, 1.0, norm)  # only where there is no block
+    x, y = tl.div_rn(x, norm), tl.div_rn(y, norm)
     return (x, y, -sign * y, sign * x)
+
+
+@triton.jit
+def _chosen(QUINTICS: tl.constexpr, PLACE: tl.constexpr, STEPS: tl.constexpr, step):
+    """The coefficient of one step, so that the steps can be a loop, which compiles sooner than their repetition."""
+    coefficient = 0.0
+    for k in tl.static_range(STEPS):
+        coefficient = tl.where(step == k, QUINTICS[3 * k + PLACE], coefficient)
+    return coefficient
 
 
 @triton.jit
 def _factor(a, QUINTICS: tl.constexpr, STEPS: tl.constexpr, D: tl.constexpr):
     """Composes odd quintics of the singular values."""
-    for step in tl.static_range(STEPS):
-        square = _gram(a, a, 1, D)  # twice the square
-        weights = _mirrored(square, square, 1, D)
-        weights = _combined(square, weights, 0.5 * QUINTICS[3 * step + 1], 0.25 * QUINTICS[3 * step + 2], D)
-        a = _product(a, _shifted(weights, QUINTICS[3 * step], 1.0, D), D)
+    for step in range(STEPS):
+        first = _chosen(QUINTICS, 0, STEPS, step)
+        third = _chosen(QUINTICS, 1, STEPS, step)
+        fifth = _chosen(QUINTICS, 2, STEPS, step)
+        square = _stretch(a, a, D)
+        weights = _combined(square, _mirrored(square, square, 1, D), third, fifth, D)
+        a = _product(a, _shifted(weights, first, 1.0, D), D)
     return a
 
 
@@ -199,20 +226,21 @@ def _pull_two(a, u, g):
     """A block of two can only turn, at a speed of one over the trace of its stretch."""
     trace = a[0] * u[0] + a[1] * u[1] + a[2] * u[2] + a[3] * u[3]
     speed = u[0] * g[1] - u[1] * g[0] + u[2] * g[3] - u[3] * g[2]
-    speed = tl.where(trace > 0, tl.div_rn(speed, trace), 0.0)
+    speed = tl.div_rn(speed, tl.where(trace == 0, 1.0, trace))
     return (-speed * u[1], speed * u[0], -speed * u[3], speed * u[2])
 
 
 @triton.jit
 def _pull_three(a, u, g):
     """A skew matrix of three is a cross product, found from the adjugate of the trace minus the stretch."""
-    r = _gram(u, g, -1, 3)
-    p = _gram(u, a, 1, 3)  # twice the stretch
-    xx, yy, zz = 0.5 * (p[4] + p[8]), 0.5 * (p[0] + p[8]), 0.5 * (p[0] + p[4])
-    xy, xz, yz = -0.5 * p[1], -0.5 * p[2], -0.5 * p[5]
+    r = _skew(u, g, 3)
+    p = _stretch(u, a, 3)
+    xx, yy, zz = p[4] + p[8], p[0] + p[8], p[0] + p[4]
+    xy, xz, yz = -p[1], -p[2], -p[5]
     cxx, cxy, cxz = yy * zz - yz * yz, xz * yz - xy * zz, xy * yz - xz * yy
     cyy, cyz, czz = xx * zz - xz * xz, xy * xz - xx * yz, xx * yy - xy * xy
-    inverse = tl.div_rn(1.0, xx * cxx + xy * cxy + xz * cxz)
+    determinant = xx * cxx + xy * cxy + xz * cxz
+    inverse = tl.div_rn(1.0, tl.where(determinant == 0, 1.0, determinant))
     x, y, z = -r[5] * inverse, r[2] * inverse, -r[1] * inverse
     x, y, z = cxx * x + cxy * y + cxz * z, cxy * x + cyy * y + cyz * z, cxz * x + cyz * y + czz * z
     return (
@@ -225,19 +253,17 @@ def _pull_three(a, u, g):
 @triton.jit
 def _pull(a, u, g, SHIFT: tl.constexpr, ROUNDS: tl.constexpr, D: tl.constexpr):
     """Smith's method for the equation of Lyapunov, each round of which doubles the number of terms."""
-    inverse = _negated_inverse(_shifted(_gram(u, a, 1, D), SHIFT, 0.5, D), D)
-    skew = _gram(u, g, -1, D)
-    solution = _mirrored(_product(inverse, skew, D), inverse, -1, D)
+    inverse = _negated_inverse(_shifted(_stretch(u, a, D), SHIFT, 1.0, D), D)
+    solution = _mirrored(_product(inverse, _skew(u, g, D), D), inverse, -1, D)
     solution = _shifted(solution, 0.0, 2.0 * SHIFT, D)
     power = _shifted(inverse, 1.0, 2.0 * SHIFT, D)
-    for step in tl.static_range(ROUNDS):
+    for _ in range(ROUNDS):
         solution = _combined(solution, _mirrored(_product(power, solution, D), power, -1, D), 1.0, 1.0, D)
-        if step < ROUNDS - 1:
-            power = _mirrored(power, power, 1, D)
+        power = _mirrored(power, power, 1, D)
     return _product(u, solution, D)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["num_blocks"])
 def _forward(
     blocks, out, num_blocks, COIN: tl.constexpr, BETA: tl.constexpr, QUINTICS: tl.constexpr, STEPS: tl.constexpr, D: tl.constexpr,
     WIDTH: tl.constexpr, SIZE: tl.constexpr,
@@ -253,7 +279,7 @@ def _forward(
     _store(out, block, num_blocks, a, D, WIDTH)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["num_blocks"])
 def _backward(
     blocks, factors, grads, out, num_blocks, COIN: tl.constexpr, BETA: tl.constexpr, SHIFT: tl.constexpr, ROUNDS: tl.constexpr,
     D: tl.constexpr, WIDTH: tl.constexpr, SIZE: tl.constexpr,
@@ -277,6 +303,105 @@ def _backward(
         scale *= BETA
         entries = ()
         for k in tl.static_range(D * D):
-            entries = entries + (scale * (g[k] - radial * b[k]),)  # noqa: RUF005
+            entries = entries + (scale * (g[k] - radial * b[k]),)
         g = entries
     _store(out, block, num_blocks, g, D, WIDTH)
+
+
+class BoundedFactor(torch.autograd.Function):
+    """The factor of blocks, or of the Grover coin perturbed by them where ``beta`` is given, with its implicit derivative."""
+
+    @staticmethod
+    def forward(blocks: Tensor, bounds: tuple[float, float], quintics: tuple[float, ...], beta: float | None) -> Tensor:
+        """Runs all steps."""
+        out = torch.empty_like(blocks)
+        _launch(_forward, [blocks, out], beta, QUINTICS=quintics, STEPS=len(quintics) // 3)
+        return out
+
+    @staticmethod
+    def setup_context(
+        ctx: Any, inputs: tuple[Tensor, tuple[float, float], tuple[float, ...], float | None], output: Tensor
+    ) -> None:
+        """Keeps the blocks and their factors."""
+        blocks, ctx.bounds, _, ctx.beta = inputs
+        ctx.save_for_backward(blocks, output)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:
+        """Pulls a gradient back to the blocks."""
+        return _Pulled.apply(*ctx.saved_tensors, grad, ctx.bounds, ctx.beta), None, None, None
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int, None, None, None], blocks: Tensor, *settings: Any) -> tuple[Tensor, int]:
+        """Takes the blocks of all replicas at once."""
+        blocks = blocks.movedim(in_dims[0], 0).contiguous()
+        return BoundedFactor.apply(blocks.flatten(0, 1), *settings).view(blocks.shape), 0
+
+
+class _Pulled(torch.autograd.Function):
+    """The gradient of blocks from that of their factors; a function of its own, so that ``torch.func`` can run over the backward too."""
+
+    @staticmethod
+    def forward(blocks: Tensor, factors: Tensor, grad: Tensor, bounds: tuple[float, float], beta: float | None) -> Tensor:
+        out = torch.empty_like(blocks)
+        shift, rounds = _doubling(*bounds)
+        _launch(_backward, [blocks, factors, grad.contiguous(), out], beta, SHIFT=shift, ROUNDS=rounds)
+        return out
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        pass
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int | None, ...], *inputs: Any) -> tuple[Tensor, int]:
+        *tensors, bounds, beta = inputs
+        flat = [
+            (x.expand(info.batch_size, *x.shape) if dim is None else x.movedim(dim, 0)).flatten(0, 1).contiguous()
+            for x, dim in zip(tensors, in_dims, strict=False)
+        ]
+        return _Pulled.apply(*flat, bounds, beta).unflatten(0, (info.batch_size, -1)), 0
+
+
+def bounded_factor(
+    blocks: Tensor, bounds: tuple[float, float], quintics: tuple[tuple[float, float, float], ...], beta: float | None = None
+) -> Tensor:
+    r"""Computes the polar factor of small blocks, or of bounded perturbations of the Grover coin, in one launch.
+
+    What :func:`gump.linalg.polar_factor` computes with ``bounds``, in one pass over float32 blocks on a GPU. With ``beta`` the blocks are
+    scores, and :math:`\mathbf{G} + \beta \mathbf{B} / \sqrt{1 + \lVert \mathbf{B} \rVert_F^2}` is built, projected and differentiated on the
+    way, as :meth:`gump.nn.Coin.project` does it in steps. The function is compiled for each degree, for the largest in half a minute.
+
+    Args:
+        blocks: Square matrices of at most ``MAX_DEGREE`` rows, at least two.
+        bounds: An interval that is known to hold every singular value of what is projected.
+        quintics: Odd polynomials that bring the bounds to one, see :func:`gump.linalg.minimax_quintics`.
+        beta: How far scores may lead from the Grover coin; none where the blocks themselves are projected.
+
+    Shapes:
+        - **blocks:** :math:`(n, d, d)`
+        - **output:** :math:`(n, d, d)`
+    """
+    if not 2 <= blocks.size(-1) <= MAX_DEGREE:
+        raise ValueError(f"'blocks' must have 2 to {MAX_DEGREE} rows to fit into registers (got {blocks.size(-1)})")
+    factors: Tensor = BoundedFactor.apply(blocks.contiguous(), bounds, tuple(x for quintic in quintics for x in quintic), beta)
+    return factors
+
+
+def _launch(kernel: Any, tensors: list[Tensor], beta: float | None, **settings: Any) -> None:
+    """Runs a kernel over all blocks."""
+    num_blocks, degree = tensors[0].shape[:2]
+    if num_blocks == 0:
+        return
+    settings.update(COIN=beta is not None, BETA=beta or 0.0, D=degree, WIDTH=triton.next_power_of_2(degree * degree), SIZE=TILE)
+    with torch.cuda.device_of(tensors[0]):
+        kernel[(triton.cdiv(num_blocks, TILE),)](*tensors, num_blocks, **settings, num_warps=WARPS)
+
+
+def _doubling(lower: float, upper: float) -> tuple[float, int]:
+    """The shift that suits the bounds best in Smith's method, and how many rounds bring what it leaves out below rounding."""
+    shift, rounds = (lower * upper) ** 0.5, 0
+    remainder = ((upper - shift) / (upper + shift)) ** 2
+    while remainder > 4 * torch.finfo(torch.float32).eps:
+        remainder, rounds = remainder * remainder, rounds + 1
+    return shift, rounds

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from gump.kernels import runs_kernels
 from gump.linalg.minimax import NEWTON_SCHULZ, Quintic, minimax_quintics
 from gump.linalg.unitarity import check_blocks, unitarity_error
 
@@ -75,8 +76,18 @@ def polar_factor(
     with torch.autocast(blocks.device.type, enabled=False):
         matrices = blocks if blocks.dtype == torch.float64 else blocks.float()
         matrices = matrices.reshape(-1, *blocks.shape[-2:])
+        if bounds is not None and runs_kernels(matrices):
+            from gump.kernels.polar import MAX_DEGREE, bounded_factor
+
+            if 2 <= blocks.size(-1) <= MAX_DEGREE:
+                return bounded_factor(matrices, bounds, quintics_within(bounds, matrices.dtype)).view(blocks.shape)
         factor = _PolarFactor.apply(matrices, bounds) if num_steps is None else _NewtonSchulz.apply(matrices, num_steps)
         return factor.view(blocks.shape)
+
+
+def quintics_within(bounds: tuple[float, float], dtype: torch.dtype) -> tuple[Quintic, ...]:
+    """The quintics that :func:`polar_factor` composes where bounds are known, for a precision."""
+    return minimax_quintics(*bounds, _rounding(dtype), CUSHION, SAFETY)
 
 
 class _PolarFactor(torch.autograd.Function):
@@ -89,7 +100,7 @@ class _PolarFactor(torch.autograd.Function):
         elif blocks.size(-1) == 2:
             factor = _polar_of_two(blocks if bounds else _normalized(blocks)[0])
         elif bounds is not None:
-            factor = _iterate(blocks, minimax_quintics(*bounds, _rounding(blocks), CUSHION, SAFETY))
+            factor = _iterate(blocks, quintics_within(bounds, blocks.dtype))
         else:
             factor = _polar_with_fallback(blocks)
         return factor.clone() if factor is blocks else factor  # nothing to iterate where the bounds are one
@@ -148,8 +159,8 @@ class _NewtonSchulz(torch.autograd.Function):
             return torch.where(norm > 0, (grad_unit - radial) / norm, 0), None
 
 
-def _rounding(blocks: Tensor) -> float:
-    return 4 * torch.finfo(blocks.dtype).eps
+def _rounding(dtype: torch.dtype) -> float:
+    return 4 * torch.finfo(dtype).eps
 
 
 def _normalized(blocks: Tensor) -> tuple[Tensor, Tensor]:
@@ -210,12 +221,12 @@ def _grad_of_three(blocks: Tensor, factor: Tensor, grad: Tensor) -> Tensor:
     cofactor = torch.stack([cross(second, third), cross(third, first), cross(first, second)], -2)  # inverse times determinant
     determinant = (first * cofactor[..., 0, :]).sum(-1)[..., None, None]
     vector = right.unsqueeze(-2) @ cofactor / determinant
-    return cross(factor, torch.where(determinant > _rounding(blocks) * trace**3, vector, 0))
+    return cross(factor, torch.where(determinant > _rounding(blocks.dtype) * trace**3, vector, 0))
 
 
 def _polar_with_fallback(blocks: Tensor) -> Tensor:
     """Iterates on all blocks, then decomposes those that are still not orthogonal."""
-    tol = _rounding(blocks)
+    tol = _rounding(blocks.dtype)
     factor = _iterate(_normalized(blocks)[0] / SAFETY, minimax_quintics(SMALLEST_RATIO, 1.0, tol, CUSHION, SAFETY))
     flagged = ~(unitarity_error(factor) < 4 * tol)
     if bool(flagged.any()):
@@ -253,15 +264,29 @@ def _solve_lyapunov_by_doubling(stretch: Tensor, skew: Tensor, lower: float, upp
     :math:`\sum_k \mathbf{A}^k (2q \mathbf{K}\mathbf{R}\mathbf{K}) \mathbf{A}^k`, and each round doubles the number of its terms."""
     shift = (lower * upper) ** 0.5
     identity = torch.eye(stretch.size(-1), dtype=stretch.dtype, device=stretch.device)
-    inverse = torch.linalg.inv_ex(stretch + shift * identity).inverse
+    inverse = _inverse(stretch + shift * identity, lower + shift, upper + shift)
     power = identity - 2 * shift * inverse
     solution = 2 * shift * (inverse @ skew @ inverse)
     remainder = ((upper - shift) / (upper + shift)) ** 2
-    while remainder > _rounding(stretch):
+    while remainder > _rounding(stretch.dtype):
         solution = torch.baddbmm(solution, power @ solution, power)
         power = power @ power
         remainder *= remainder
     return solution
+
+
+def _inverse(matrices: Tensor, lower: float, upper: float) -> Tensor:
+    """Inverts symmetric matrices whose eigenvalues lie between bounds. On a GPU by Newton's iteration, since it is products alone: torch's
+    own inverse of many matrices cannot be recorded into a CUDA graph."""
+    if matrices.device.type == "cpu":
+        return torch.linalg.inv_ex(matrices).inverse
+    identity = torch.eye(matrices.size(-1), dtype=matrices.dtype, device=matrices.device)
+    inverse = (2 / (lower + upper) * identity).expand_as(matrices)
+    error = (upper - lower) / (upper + lower)
+    while error > _rounding(matrices.dtype):
+        inverse = torch.baddbmm(2 * inverse, inverse @ matrices, inverse, alpha=-1)
+        error *= error
+    return torch.baddbmm(2 * inverse, inverse @ matrices, inverse, alpha=-1)
 
 
 def _divided_difference(x: Tensor, y: Tensor, num_steps: int) -> Tensor:

@@ -7,7 +7,9 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from gump.kernels import runs_kernels
 from gump.linalg import grover, polar_factor
+from gump.linalg.polar import quintics_within
 from gump.line_graph import EulerianLineGraph
 from gump.nn.arc_linear import check_width
 from gump.nn.pair_score import pair_score
@@ -157,7 +159,13 @@ class Coin(torch.nn.Module):
             return polar_factor(scores, check_finite=False)
         if self.kind == "newton_schulz":
             return polar_factor(scores, num_steps=self.num_steps, check_finite=False)
-        return polar_factor(self.perturbed(scores), bounds=(1 - self.beta, 1 + self.beta), check_finite=False)
+        bounds = (1 - self.beta, 1 + self.beta)
+        if runs_kernels(scores):
+            from gump.kernels.polar import MAX_DEGREE, bounded_factor
+
+            if scores.size(-1) <= MAX_DEGREE:
+                return bounded_factor(scores, bounds, quintics_within(bounds, scores.dtype), self.beta)
+        return polar_factor(self.perturbed(scores), bounds=bounds, check_finite=False)
 
     def perturbed(self, scores: Tensor) -> Tensor:
         r"""The matrix that the bounded coin projects, :math:`\mathbf{G} + \beta \mathbf{B} / \sqrt{1 + \lVert \mathbf{B} \rVert_F^2}`."""

@@ -7,6 +7,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import leaky_relu
 
+from gump.kernels import runs_kernels
 from gump.nn.rows import replicas_first
 
 
@@ -27,6 +28,12 @@ def pair_score(row: Tensor, column: Tensor, weight: Tensor, negative_slope: floa
         - **weight:** :math:`(F)`
         - **output:** :math:`(n, d, d)`
     """
+    if runs_kernels(row, column, weight):
+        from gump.kernels.pair_score import MAX_DEGREE
+        from gump.kernels.pair_score import pair_score as in_one_pass
+
+        if row.size(1) <= MAX_DEGREE:
+            return in_one_pass(row, column, weight.unsqueeze(0), negative_slope)
     scores: Tensor = _PairScore.apply(row, column, weight.unsqueeze(0), negative_slope)[0]
     return scores
 

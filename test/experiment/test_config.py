@@ -6,7 +6,7 @@ from fake_configs import TINY, tiny_config, tiny_tables, write_toml
 
 from gump.experiment.config import load_config, make_configs
 from gump.experiment.protocol import Official
-from gump.experiment.trainer import Training
+from gump.experiment.training import Training
 
 
 def test_every_default_is_filled_in(tmp_path: Path) -> None:

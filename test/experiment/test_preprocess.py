@@ -169,3 +169,17 @@ def test_graphs_without_features_keep_their_number_of_vertices() -> None:
 def test_what_cannot_be_flat_is_refused(graphs: list[Data], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         _flat(graphs)
+
+
+def test_encodings_appended_to_categories_are_not_cut_to_whole_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GUMP_CACHE", str(tmp_path))
+    tables = {
+        "dataset": {"kind": "fake", "categorical": True},
+        "transform": [{"kind": "AddRandomWalkPE", "walk_length": 3, "attr_name": "none"}],
+        "protocol": {"kind": "fresh"},
+        "model": {"kind": "MPNN", "hidden_channels": 4, "num_layers": 1},
+    }
+    dataset = prepare(make_configs("x", tables)[0].settings, line_graph=False)
+    numeric = torch.cat([graph.x for graph in dataset])[:, len(dataset.x_sizes) :]
+    assert numeric.shape[1] == 3
+    assert bool(((numeric > 0) & (numeric < 1)).any())

@@ -245,3 +245,31 @@ def test_numbers_of_runs_are_numbers_and_ranges_each_once(text: str, indices: li
 def test_what_is_no_number_of_a_run_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="'--splits' must be numbers and ranges such as 0-9,12"):
         parse_indices(text)
+
+
+def test_runs_side_by_side_leave_the_records_that_each_would_leave_alone(tmp_path: Path) -> None:
+    config = tiny_config(protocol={"num_runs": 5})
+    alone = list(Runner(tmp_path / "alone").run(config))
+    several = Runner(tmp_path / "several", num_replicas=3)
+    assert [record.index for record in several.run(config)] == [0, 1, 2, 3, 4]
+    for one, other in zip(alone, several.run(config), strict=True):
+        assert one.settings == other.settings
+        assert one.test_index == other.test_index
+        assert one.predictions["target"] == other.predictions["target"]
+        assert one.history["val_loss"] == pytest.approx(other.history["val_loss"], abs=2e-2), "up to single precision"
+    assert not list(tmp_path.rglob("*.ckpt"))
+
+
+def test_only_missing_runs_are_trained_side_by_side(tmp_path: Path) -> None:
+    config = tiny_config(protocol={"num_runs": 3})
+    list(Runner(tmp_path).run(config, [1]))
+    before = Runner(tmp_path).path(config, 1).read_bytes()
+    records = list(Runner(tmp_path, num_replicas=10).run(config))
+    assert [record.index for record in records] == [0, 1, 2]
+    assert Runner(tmp_path).path(config, 1).read_bytes() == before
+
+
+def test_replicas_are_refused_where_answers_are_not_about_graphs(tmp_path: Path) -> None:
+    config = tiny_config(dataset={"level": "node"})
+    with pytest.raises(ValueError, match="'--replicas' must be left out"):
+        list(Runner(tmp_path, num_replicas=2).run(config))

@@ -24,7 +24,8 @@ def test_equals_a_torch_optimizer_for_every_replica(decoupled: bool, clip: float
     )
     kind = torch.optim.AdamW if decoupled else torch.optim.Adam
     theirs = [
-        kind([{"params": p[:1], "lr": 0.1, "weight_decay": 0.01}, {"params": p[1:], "lr": 0.02, "weight_decay": 0.0}]) for p in alone
+        kind([{"params": p[:1], "lr": 0.1, "weight_decay": 0.01}, {"params": p[1:], "lr": 0.02, "weight_decay": 0.0}])
+        for p in alone
     ]
     for step in range(6):
         ours.zero_grad()

@@ -14,10 +14,12 @@ from torch_geometric.data import Data
 from gump.datasets import fake_dataset
 from gump.experiment.feed import Feed, GraphFeed, LinkFeed, NodeFeed
 from gump.experiment.model import base_parameters, build_model
+from gump.experiment.progress import Evaluation, Progress
 from gump.experiment.protocol import Links, Official
 from gump.experiment.store import GraphStore
 from gump.experiment.task import TASKS
-from gump.experiment.trainer import Progress, Trainer, Training, evaluate
+from gump.experiment.trainer import Trainer, evaluate
+from gump.experiment.training import Training
 
 
 def trainer(
@@ -170,7 +172,7 @@ def scripted(monkeypatch: pytest.MonkeyPatch, values: list[tuple[float, float]],
     def answer(module: Any, feed: Any, part: str, task: Any) -> Any:
         parts.append(part)
         loss, measure = next(script) if part == "val" else (10.0 + parts.count("val"), 20.0 + parts.count("val"))
-        return loss, measure, torch.zeros(1, 2), torch.zeros(1, 1)
+        return Evaluation(loss, measure, torch.zeros(1, 2), torch.zeros(1, 1))
 
     monkeypatch.setattr("gump.experiment.trainer.evaluate", answer)
     run = trainer(epochs=len(values), **train)
@@ -252,7 +254,7 @@ def test_the_rate_falls_on_a_plateau_of_its_own_series(monkeypatch: pytest.Monke
     for schedule, rate in (("plateau", 0.1 * 0.5**3), ("plateau_train", 0.1)):
         run = trainer(schedule=schedule, plateau_patience=0, plateau_factor=0.5, lr=0.1, epochs=4)
         monkeypatch.setattr(run, "_train_epoch", lambda run=run: 1.0 / (1 + run.progress.epoch))
-        monkeypatch.setattr("gump.experiment.trainer.evaluate", lambda *_: (1.0, 0.5, torch.zeros(1, 2), torch.zeros(1).long()))
+        monkeypatch.setattr("gump.experiment.trainer.evaluate", lambda *_: Evaluation(1.0, 0.5, torch.zeros(1, 2), torch.zeros(1).long()))
         run.fit()
         assert run.optimizer.param_groups[-1]["lr"] == pytest.approx(rate)
 
@@ -349,7 +351,7 @@ def test_a_loss_that_is_not_finite_ends_the_run_with_the_last_good_state() -> No
     good.fit()
     assert progress.diverged == "epoch 2, step 2: the loss is inf; the largest gradient, inf, is that of 'encoder.weight'"
     assert progress.epoch == 1
-    assert run.finished
+    assert run.progress.finished(run.training)
     assert progress.history == good.progress.history
     assert progress.best == {rule: good.progress.best[rule] for rule in ("loss", "metric")}
     assert flat(run.state_dict()["model"]) == flat(good.state_dict()["model"])

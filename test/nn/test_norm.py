@@ -16,7 +16,9 @@ def batch_norm(seed=0, channels=3, momentum=0.1):
     """A norm in double precision whose parameters and running statistics show where they are used."""
     norm = BatchNorm(channels, momentum=momentum).double()
     values = [normal(channels, seed=10 * seed + i) for i in range(4)]
-    norm.load_state_dict(dict(zip(("weight", "bias", "running_mean", "running_var"), (*values[:3], values[3].square()), strict=True)))
+    norm.load_state_dict(
+        dict(zip(("weight", "bias", "running_mean", "running_var"), (*values[:3], values[3].square()), strict=True))
+    )
     return norm
 
 

@@ -1,0 +1,162 @@
+"""The kernel of the polar factor against the plain computation, in double precision."""
+
+import pytest
+import torch
+
+import gump.linalg.polar
+import gump.nn.coin
+from gump.kernels.polar import MAX_DEGREE, TILE, bounded_factor
+from gump.linalg import polar_factor, unitarity_error
+from gump.linalg.polar import quintics_within
+from gump.nn import Coin
+
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+every_degree = pytest.mark.parametrize("d", range(2, MAX_DEGREE + 1))
+
+
+def normal(*shape, seed=0):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed)).to(DEVICE)
+
+
+def within(bounds, num_blocks, d):
+    """Blocks whose singular values fill an interval, its ends included; half of them turn, half of them reflect."""
+    left, right = torch.linalg.qr(normal(2, num_blocks, d, d).double())[0]
+    left[::2, 0] *= -1
+    return (left @ torch.linspace(*bounds, d, dtype=torch.float64, device=DEVICE).diag() @ right).float()
+
+
+def extreme(d):
+    """Scores with ties, at their limits, without any size, and larger than scores can be."""
+    ties = normal(4, d, d).tanh()
+    ties[:2, 1] = ties[:2, 0]
+    ties[1:3, :, 1] = ties[1:3, :, 0]
+    ties[3] = ties[3, :1, :1]
+    signs = normal(2, d, d, seed=1).sign()
+    identity = torch.eye(d, device=DEVICE).expand(2, d, d) * torch.tensor([1.0, -1.0], device=DEVICE).view(2, 1, 1)
+    ones = torch.ones(2, d, d, device=DEVICE) * torch.tensor([1.0, -1.0], device=DEVICE).view(2, 1, 1)
+    zero = torch.zeros(1, d, d, device=DEVICE)
+    return torch.cat([ties, signs, identity, ones, zero, 1e-20 * signs, 1e6 * ties, 1e15 * signs])
+
+
+def of_scores(scores, beta):
+    bounds = (1 - beta, 1 + beta)
+    return bounded_factor(scores, bounds, quintics_within(bounds, scores.dtype), beta)
+
+
+def assert_same(kernel, plain, blocks, atol, grad_atol):
+    """A kernel's values and gradients are those that the plain way has in double precision."""
+    leaves = [blocks.clone().requires_grad_(), blocks.double().requires_grad_()]
+    results = [kernel(leaves[0]), plain(leaves[1])]
+    assert unitarity_error(results[0].detach()).max() < 1e-6
+    torch.testing.assert_close(results[0].double(), results[1], rtol=0, atol=atol)
+    weight = normal(*blocks.shape, seed=2)
+    ours, theirs = (torch.autograd.grad((r * weight).sum(), leaf)[0] for r, leaf in zip(results, leaves, strict=True))
+    assert theirs.abs().max() > 0.01
+    torch.testing.assert_close(ours.double(), theirs, rtol=0, atol=grad_atol * float(theirs.abs().max()))
+
+
+@every_degree
+def test_coins_and_their_gradients_are_the_plain_ones_also_at_ties_and_extremes(d):
+    scores = torch.cat([extreme(d), normal(TILE, d, d).tanh()])  # not a multiple of the tile
+    assert_same(lambda b: of_scores(b, 0.9), Coin(2, beta=0.9).project, scores, atol=1e-6, grad_atol=1e-5)
+
+
+@pytest.mark.parametrize("beta", [0.0, 0.3, 0.99])
+@pytest.mark.parametrize("d", [2, 3, 4])
+def test_coins_are_the_plain_ones_for_every_beta(d, beta):
+    scores = extreme(d)
+    factor = of_scores(scores, beta)
+    assert unitarity_error(factor).max() < 1e-6
+    torch.testing.assert_close(
+        factor.double(), Coin(2, beta=beta).project(scores.double()), rtol=0, atol=2e-5 if beta > 0.9 else 1e-6
+    )
+
+
+@every_degree
+def test_factors_of_blocks_within_bounds_are_the_plain_ones(d):
+    bounds = (0.1, 1.9)
+    assert_same(
+        lambda b: bounded_factor(b, bounds, quintics_within(bounds, b.dtype)),
+        lambda b: polar_factor(b, bounds=bounds),
+        within(bounds, 5, d),
+        atol=2e-6,
+        grad_atol=1e-5,
+    )
+
+
+def test_by_hand():
+    blocks = torch.tensor([[[0.0, 0.5], [-1.5, 0.0]], [[0.0, 0.5], [1.5, 0.0]]], device=DEVICE)
+    factor = bounded_factor(blocks, (0.5, 1.5), quintics_within((0.5, 1.5), torch.float32))
+    assert factor.tolist() == [[[0, 1], [-1, 0]], [[0, 1], [1, 0]]]
+
+
+@pytest.mark.parametrize("d", [2, 3, 4, 5])
+def test_a_block_does_not_see_its_neighbors(d):
+    scores = normal(3, d, d).tanh()
+    assert torch.equal(of_scores(scores, 0.9), torch.cat([of_scores(b.unsqueeze(0), 0.9) for b in scores]))
+    poisoned = torch.cat([scores, torch.full_like(scores, float("nan"))])
+    assert torch.equal(of_scores(poisoned, 0.9)[:3], of_scores(scores, 0.9))
+    assert of_scores(poisoned, 0.9)[3:].isnan().all()
+
+
+@pytest.mark.parametrize("d", [2, 3, 5])
+def test_no_blocks_are_no_work(d):
+    scores = torch.zeros(0, d, d, device=DEVICE, requires_grad=True)
+    factor = of_scores(scores, 0.9)
+    factor.sum().backward()
+    assert factor.shape == scores.grad.shape == (0, d, d)
+
+
+@pytest.mark.parametrize("d", [1, MAX_DEGREE + 1])
+def test_blocks_that_do_not_fit_are_refused(d):
+    with pytest.raises(ValueError, match=rf"'blocks' must have 2 to {MAX_DEGREE} rows to fit into registers \(got {d}\)"):
+        of_scores(torch.zeros(1, d, d), 0.9)
+
+
+@pytest.mark.parametrize("in_dim", [0, 1, 3])
+def test_replicas_side_by_side_equal_each_alone(in_dim):
+    scores = normal(3, 7, 4, 4).tanh()
+    grad, values = torch.vmap(torch.func.grad_and_value(lambda b: of_scores(b, 0.9).pow(3).sum()), in_dims=in_dim)(
+        scores.movedim(0, in_dim)
+    )
+    for replica in range(3):
+        leaf = scores[replica].clone().requires_grad_()
+        alone = of_scores(leaf, 0.9).pow(3).sum()
+        torch.testing.assert_close(values[replica], alone.detach())
+        torch.testing.assert_close(grad[replica], torch.autograd.grad(alone, leaf)[0])
+
+
+def test_the_layout_of_blocks_and_gradients_does_not_matter():
+    scores, weight = normal(5, 4, 4).tanh(), normal(5, 4, 4, seed=1)
+    leaves = [scores.clone().requires_grad_(), scores.mT.contiguous().mT.requires_grad_()]
+    ours, theirs = (
+        torch.autograd.grad((of_scores(x, 0.9) * w).sum(), x)[0]
+        for x, w in zip(leaves, (weight, weight.mT.clone().mT), strict=True)
+    )
+    assert torch.equal(ours, theirs)
+    (expanded,) = torch.autograd.grad(of_scores(leaves[0], 0.9).sum(), leaves[0])
+    (full,) = torch.autograd.grad((of_scores(leaves[0], 0.9) * torch.ones_like(scores)).sum(), leaves[0])
+    assert torch.equal(expanded, full)
+
+
+@pytest.mark.parametrize("d", [1, 2, 4, MAX_DEGREE + 1])
+def test_coin_and_polar_factor_use_it_where_they_may(monkeypatch, d):
+    used = []
+    monkeypatch.setattr(gump.nn.coin, "runs_kernels", lambda *tensors: True)
+    monkeypatch.setattr(gump.linalg.polar, "runs_kernels", lambda *tensors: True)
+    monkeypatch.setattr(
+        gump.kernels.polar, "bounded_factor", lambda *arguments: used.append(len(arguments)) or bounded_factor(*arguments)
+    )
+    coin, scores = Coin(2), normal(6, d, d).tanh()
+    expected = coin.project(scores.double()) if d == 1 else polar_factor(coin.perturbed(scores.double()))
+    torch.testing.assert_close(coin.project(scores).double(), expected, rtol=0, atol=2e-6)
+    factor = polar_factor(coin.perturbed(scores.view(2, 3, d, d)), bounds=(0.1, 1.9))
+    torch.testing.assert_close(factor.double(), expected.view(2, 3, d, d), rtol=0, atol=2e-6)
+    assert used == ([4, 3] if 2 <= d <= MAX_DEGREE else [])
+
+
+def test_it_is_differentiable_once():
+    scores = normal(2, 3, 3).requires_grad_()
+    (grad,) = torch.autograd.grad(of_scores(scores, 0.9).pow(3).sum(), scores, create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        grad.sum().backward()
