@@ -56,7 +56,7 @@ class Progress:
         self._count(training, task, val_loss, val)
         rules = {
             "loss": val_loss < self.best.get("loss", {}).get("val_loss", math.inf),
-            "metric": task.better(val, self.best.get("metric", {}).get("val", math.nan)),
+            "metric": self._is_best(task, val, val_loss),
             "last": self.finished(training),
         }
         if any(rules.values()):
@@ -65,6 +65,11 @@ class Progress:
             for rule in (rule for rule, holds in rules.items() if holds):
                 self.best[rule] = {"epoch": self.epoch, **now, "test_loss": result.loss, "test": result.measure}
                 self.predictions[rule] = task.answer(result.prediction)
+
+    def _is_best(self, task: Task, val: float, val_loss: float) -> bool:
+        """Whether the validation measure is the best so far; small validation sets make ties, in which the lower loss counts."""
+        best = self.best.get("metric", {"val": math.nan, "val_loss": math.inf})
+        return task.better(val, best["val"]) or (val == best["val"] and val_loss < best["val_loss"])
 
     def _count(self, training: Training, task: Task, val_loss: float, val: float) -> None:
         """Counts the epochs without progress, and those that are good enough."""

@@ -14,12 +14,15 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from importlib.metadata import version
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+import lightning_fabric
+import numpy
 import torch
+import torch_geometric
+import torchmetrics
 from lightning_fabric import Fabric
 
 import gump
@@ -246,7 +249,7 @@ def provenance(fabric: Fabric, precision: str) -> dict[str, Any]:
         "commit": git("rev-parse", "HEAD") if ours else None,
         "clean": None if status is None else not status,
         "versions": {"gump": gump.__version__, "python": platform.python_version()}
-        | {name: version(name) for name in ("torch", "torch_geometric", "numpy", "lightning-fabric", "torchmetrics")},
+        | {module.__name__: module.__version__ for module in (torch, torch_geometric, numpy, lightning_fabric, torchmetrics)},
         "device": f"{fabric.device.type}: {device}",
         "num_threads": torch.get_num_threads(),
         "path": "kernels" if fabric.device.type == "cuda" and has_triton() else "plain",

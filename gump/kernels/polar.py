@@ -11,8 +11,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-MAX_DEGREE = 8
-"""The largest block that fits into a lane's registers."""
+MAX_DEGREE = 6
+"""The largest block that fits into a lane's registers; seven and eight spill a little, and take ten and twenty seconds to compile."""
 
 TILE, WARPS = 64, 2
 """Blocks per program and the warps that share them: one block per lane."""
