@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import mean
 from typing import TYPE_CHECKING, Annotated
 
-if not all(map(find_spec, ("lightning_fabric", "matplotlib", "pandas", "rich", "torchmetrics", "typer"))):
+if not all(map(find_spec, ("lightning_fabric", "pandas", "rich", "torchmetrics", "typer"))):
     raise SystemExit("error: the command needs: pip install 'torch-gump[cli]'")
 
 import typer

@@ -32,7 +32,8 @@ class Record:
         predictions: By selection rule, what was predicted for each answer of the test set, in the order of ``test_index``; as ``"target"`` what
             was right.
         test_index: The numbers of the test set's graphs (or vertices).
-        provenance: ``commit``, ``clean``, ``versions``, ``device``, ``path`` (kernel or plain), ``precision``, ``host``.
+        provenance: ``commit``, ``clean``, ``versions``, ``device``, ``path`` (kernel or plain), ``precision``, ``host``, and the runs it was trained
+            ``side_by_side_with``.
         cost: ``time_s``, ``epoch_time_s``, ``peak_memory_bytes``, ``num_parameters``.
         note: What has to be said beside the number.
         status: ``"finished"``, or ``"diverged"`` with the reason in ``note``.

@@ -51,7 +51,9 @@ def test_configurations_become_records_and_records_a_page(gump: Call, config: Pa
     assert (row[:4], row[-1]) == (["fake/tiny", "", "2", "accuracy"], "86.72")
     records = load_records("records")
     assert [record.index for record in records] == [0, 1]
-    assert float(row[4]) == pytest.approx(100 * sum(record.results["loss"]["test"] for record in records) / 2, abs=1e-2), "in percent"
+    assert float(row[4]) == pytest.approx(100 * sum(record.results["loss"]["test"] for record in records) / 2, abs=1e-2), (
+        "in percent"
+    )
     page = gump("report", "records", "--out", "page")
     assert page.exit_code == 0, page.output
     [markdown] = Path("page").glob("*.md")

@@ -41,6 +41,13 @@ STRUCTURE = (
 """The eleven columns of Peptides-struct: moments of inertia, by mass and by valence, lengths along three axes, and two measures of shape."""
 
 
+NOTES = {
+    "descriptors": "descriptors of the molecular graph; not Peptides-struct",
+    "structural": "targets standardized by the training set, where the benchmark takes all molecules; errors are in a slightly other unit",
+}
+"""What has to be said beside a number."""
+
+
 def load_peptides(target: str = "functional", root: Location | None = None, cache: Location | bool | None = None) -> Dataset:
     """Reads the 15,535 peptides of the Long Range Graph Benchmark (`Dwivedi et al. 2022 <https://arxiv.org/abs/2206.08164>`_).
 
@@ -82,7 +89,7 @@ def load_peptides(target: str = "functional", root: Location | None = None, cach
         split=split,
         x_sizes=ATOM_SIZES,
         edge_sizes=BOND_SIZES,
-        note="descriptors of the molecular graph; not Peptides-struct" if target == "descriptors" else "",
+        note=NOTES.get(target, ""),
     )
 
 

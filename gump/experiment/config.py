@@ -100,6 +100,13 @@ def _check_tables(tables: Mapping[str, Any]) -> None:
         kind, what = kinds.get(table, (dict, "a table"))
         if not isinstance(value, kind) or (kind is list and not all(isinstance(item, dict) for item in value)):
             raise ValueError(f"'{table}' must be {what} (got {value!r})")
+    bind("published", tables.get("published", {}), _published)
+
+
+def _published(
+    value: float | None = None, interval: float | None = None, source: str = "", others: list[dict[str, Any]] | None = None
+) -> None:
+    """The number to compare with, half the width of its interval, where it is from, and other numbers published for the same."""
 
 
 def _make(name: str, tables: Mapping[str, Any], changes: Mapping[str, Any]) -> Config:

@@ -56,6 +56,9 @@ class Fresh:
     train: float = 0.8
     val: float = 0.1
 
+    def __post_init__(self) -> None:
+        _check(self.num_runs, train=self.train, val=self.val)
+
     def split(self, dataset: Dataset, index: int) -> Split:
         """Draws a permutation and cuts it."""
         total = num_items(dataset)
@@ -83,6 +86,9 @@ class FixedTest:
     test: float = 0.1
     val: float = 0.1
 
+    def __post_init__(self) -> None:
+        _check(self.num_runs, test=self.test, val=self.val)
+
     def split(self, dataset: Dataset, index: int) -> Split:
         """Sets the test set aside and cuts a permutation of the rest."""
         total = num_items(dataset)
@@ -103,6 +109,9 @@ class Official:
 
     num_runs: int = 10
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        _check(self.num_runs)
 
     def split(self, dataset: Dataset, index: int) -> Split:
         """Takes the dataset's own split."""
@@ -134,6 +143,10 @@ class Links:
     val: float = 0.05
     test: float = 0.1
     supervision: float = 0.3
+
+    def __post_init__(self) -> None:
+        _check(self.num_runs, val=self.val, test=self.test)
+        _check(self.num_runs, supervision=self.supervision)
 
     def split(self, dataset: Dataset, index: int) -> Split:
         """Cuts a permutation of the links; what is in no part is a message."""
@@ -172,6 +185,15 @@ def run_seed(seed: int, index: int, epoch: int = 0) -> int:
     mixed &= 0xFFFF_FFFF_FFFF_FFFF
     mixed = ((mixed ^ (mixed >> 30)) * 0xBF58_476D_1CE4_E5B9) & 0xFFFF_FFFF_FFFF_FFFF
     return (mixed ^ (mixed >> 27)) & 0x7FFF_FFFF_FFFF_FFFF
+
+
+def _check(num_runs: int, **shares: float) -> None:
+    """Refuses shares that do not leave something for every part."""
+    if num_runs < 1:
+        raise ValueError(f"'protocol.num_runs' must be at least 1 (got {num_runs})")
+    if not (all(share > 0 for share in shares.values()) and sum(shares.values()) < 1):
+        names = " and ".join(f"'protocol.{name}'" for name in shares)
+        raise ValueError(f"{names} must be positive, with a sum below 1 (got {', '.join(map(str, shares.values()))})")
 
 
 def _cut(order: Tensor, num_train: int, num_val: int) -> Split:

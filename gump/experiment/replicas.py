@@ -82,7 +82,8 @@ class ReplicaTrainer:
     """Trains many runs side by side, each as :class:`gump.experiment.trainer.Trainer` would train it alone.
 
     Every replica has its own weights, batches, learning rate, early stopping and progress. On a GPU a step is recorded once and then
-    replayed; batches are assembled there.
+    replayed; batches are assembled there. Only what dropout drops is drawn for all of them together, so with dropout a run is another, equally
+    good, draw in another group; the records name the group.
 
     Args:
         models: One predictor per run, on their device.

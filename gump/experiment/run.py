@@ -7,7 +7,6 @@ import itertools
 import json
 import os
 import platform
-import resource
 import statistics
 import subprocess
 import sys
@@ -87,7 +86,7 @@ class Runner:
         if not path.is_file():
             return None
         record = Record.load(path)
-        differing = _differences(record.settings, json.loads(json.dumps(config.settings)))
+        differing = _differences(record.settings | {"title": ""}, json.loads(json.dumps(config.settings)) | {"title": ""})
         if not differing:
             _tidy(path)
             return record
@@ -145,6 +144,8 @@ class _Workshop:
             feed = self._feed(splits[0], indices[0])
             trainer = Trainer(models[0], feed, task, *settings, indices[0], self.fabric, self.runner.save_every_s)
             progress = [trainer.fit(checkpoint, identity, watch)]
+            if progress[0].diverged and self.fabric.is_global_zero:
+                trainer.save(checkpoint.with_suffix(".diverged.ckpt"), identity)  # the weights from before the epoch that failed
         else:
             models = [model.to(self.fabric.device) for model in models]
             trainer_of_all = ReplicaTrainer(models, self._padded(), splits, task, *settings, indices, self.runner.save_every_s)
@@ -152,6 +153,7 @@ class _Workshop:
         records = []
         for index, split, reached in zip(indices, splits, progress, strict=True):
             record = self._record(index, split, reached, models[0])
+            record.provenance["side_by_side_with"] = [other for other in indices if other != index]
             if self.fabric.is_global_zero:
                 record.save(self.runner.records)
             records.append(record)
@@ -215,6 +217,8 @@ class _Workshop:
         if self.fabric.device.type == "cuda":
             memory = torch.cuda.max_memory_allocated(self.fabric.device)
         else:
+            import resource  # which Windows does not have
+
             memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
         return {
             "time_s": sum(progress.times_s),
@@ -296,6 +300,10 @@ def run_all(runner: Runner, configs: Sequence[Config], indices: Sequence[int] | 
     """
     pairs = [(config, i) for config in configs for i in (indices if indices is not None else range(config.protocol.num_runs))]
     for config, index in pairs:
+        if index >= config.protocol.num_runs:
+            raise ValueError(
+                f"'--splits' must be below the protocol's number of runs, {config.protocol.num_runs} (got {index} for {config.title})"
+            )
         runner.finished(config, index)
     if num_jobs == 1 or not pairs:
         for config, group in itertools.groupby(pairs, key=lambda pair: pair[0]):

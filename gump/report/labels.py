@@ -43,7 +43,7 @@ def label(record: Record) -> Label:
     folder, _, stem = record.name.rpartition("/")
     data = record.settings.get("dataset")
     data = data if isinstance(data, dict) else {}
-    name = data.get("task") or data.get("name") or data.get("kind")
+    name = data.get("task") or data.get("name") or "-".join(filter(None, [data.get("kind"), data.get("target")]))
     if not name:
         raise ValueError(f"a record must name its dataset in settings['dataset']['name'] (got none in {record.name!r})")
     kind = " (random features)" if data.get("random_features") is True else " (links)" if data.get("level") == "link" else ""

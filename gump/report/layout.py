@@ -66,6 +66,10 @@ def details(frame: pd.DataFrame, marks: Sequence[str] | None = None) -> pd.DataF
     return _filled(pd.DataFrame(rows))
 
 
+BUDGETS = {"lrgb": " of 500,000"}
+"""What a benchmark allows, beside what a model has."""
+
+
 def costs(frame: pd.DataFrame) -> pd.DataFrame:
     """Lays out what a run of each row took, and which epochs and commits its number comes from."""
     rows = []
@@ -75,7 +79,9 @@ def costs(frame: pd.DataFrame) -> pd.DataFrame:
                 "Dataset": row["dataset"],
                 "Method": row["method"],
                 "Set otherwise": row["setting"],
-                "Parameters": NONE if pd.isna(row["num_parameters"]) else f"{row['num_parameters']:,.0f}",
+                "Parameters": NONE
+                if pd.isna(row["num_parameters"])
+                else f"{row['num_parameters']:,.0f}{BUDGETS.get(row['table'], '')}",
                 **{f"Epoch by {RULE_NAMES[rule]}": _number(row[f"{rule}_epoch"], 0) for rule in RULES},
                 "Time per epoch": _duration(row["epoch_time_s"]),
                 "Peak memory": NONE if pd.isna(row["peak_memory_bytes"]) else f"{row['peak_memory_bytes'] / 2**20:,.0f} MiB",

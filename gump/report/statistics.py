@@ -104,8 +104,8 @@ class Estimate:
         return float(stats.t.ppf(0.975, self.num_runs - 1)) if self.num_runs > 1 else math.nan
 
     def _p_value(self, error: float) -> float:
-        if error == 0:  # all values are equal, so there is no doubt about the sign
-            return 0.0 if self.mean else 1.0
+        if error == 0:  # all values are equal: a test has nothing to go by
+            return math.nan if self.mean else 1.0
         return float(2 * stats.t.sf(abs(self.mean) / error, self.num_runs - 1)) if self.num_runs > 1 else math.nan
 
 

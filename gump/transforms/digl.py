@@ -59,6 +59,8 @@ class DIGL(BaseTransform):
 
     def forward(self, data: Data) -> Data:
         """Rewires a copy of the graph."""
+        if data.num_nodes == 0:
+            return data
         edge_index = torch.from_numpy(to_adjacency(data)).nonzero().t()
         weights = torch.ones(edge_index.size(1), dtype=torch.float64)
         # One more vertex, alone and left out again below: GDC cannot take a graph of one.

@@ -254,7 +254,9 @@ def test_the_rate_falls_on_a_plateau_of_its_own_series(monkeypatch: pytest.Monke
     for schedule, rate in (("plateau", 0.1 * 0.5**3), ("plateau_train", 0.1)):
         run = trainer(schedule=schedule, plateau_patience=0, plateau_factor=0.5, lr=0.1, epochs=4)
         monkeypatch.setattr(run, "_train_epoch", lambda run=run: 1.0 / (1 + run.progress.epoch))
-        monkeypatch.setattr("gump.experiment.trainer.evaluate", lambda *_: Evaluation(1.0, 0.5, torch.zeros(1, 2), torch.zeros(1).long()))
+        monkeypatch.setattr(
+            "gump.experiment.trainer.evaluate", lambda *_: Evaluation(1.0, 0.5, torch.zeros(1, 2), torch.zeros(1).long())
+        )
         run.fit()
         assert run.optimizer.param_groups[-1]["lr"] == pytest.approx(rate)
 

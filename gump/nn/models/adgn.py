@@ -25,7 +25,8 @@ class ADGN(torch.nn.Module):
 
     The Jacobian of the field with respect to :math:`\mathbf{x}_v` is :math:`\mathrm{diag}(\sigma')(\mathbf{W} - \mathbf{W}^{\top} - \gamma
     \mathbf{I})`, whose eigenvalues have real parts between :math:`-\gamma \max \sigma'` and :math:`-\gamma \min \sigma'`: close to the
-    imaginary axis. Nothing of the kind holds for what comes from neighbors, nor where :math:`\hat{a}_{vv} \neq 0`, as with ``"gcn"``.
+    imaginary axis. Nothing of the kind holds for what comes from neighbors. Self-loops in the graph, which would give
+    :math:`\hat{a}_{vv} \neq 0`, break it; PyG's layer adds them by default, and its eigenvalues may have positive real parts.
 
     Args:
         in_channels: Width of the vertex features.
@@ -34,8 +35,8 @@ class ADGN(torch.nn.Module):
         out_channels: Width of the result after a final linear map; by default there is none.
         epsilon: The length of a step.
         gamma: The strength of the damping.
-        aggregation: ``"gcn"`` gathers with the weights of a GCN, as PyG's layer does by default; ``"sum"`` with weight one and without
-            self-loops, as the published layer does.
+        aggregation: ``"gcn"`` gathers from neighbors with the weights of a GCN, but without self-loops; ``"sum"`` with weight one, as the
+            published layer does.
         shared: Whether all steps share their weights, as published.
         dropout: Probability of dropping an entry of the first and of the last state.
         act: The nonlinearity, by its name in torch; the theory wants one that grows.
@@ -106,7 +107,7 @@ class ADGN(torch.nn.Module):
             batch: Not used: a batch of graphs is one disconnected graph.
         """
         if self.aggregation == "gcn":
-            edge_index, edge_weight = normalized_adjacency(edge_index, edge_weight, x.size(0), x.dtype)
+            edge_index, edge_weight = normalized_adjacency(edge_index, edge_weight, x.size(0), x.dtype, self_loops=False)
         elif edge_weight is not None:
             edge_weight = edge_weight.reshape(-1).to(x.dtype)
         x = self.dropout(self.encoder(x))

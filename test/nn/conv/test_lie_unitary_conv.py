@@ -26,6 +26,17 @@ def conv_of(real: bool, **kwargs: object) -> LieUnitaryConv:
     return conv
 
 
+@pytest.mark.parametrize("num_terms", [4, 10, 16])
+@pytest.mark.parametrize("scale", [0.1, 1.0, 5.0])
+@pytest.mark.parametrize("real", [False, True])
+def test_the_norm_is_kept_however_large_the_weights_become(num_terms: int, scale: float, real: bool) -> None:
+    x, edge_index, weight, _ = setting("random")
+    conv = LieUnitaryConv(5, num_terms=num_terms, real=real, bias=False).double()
+    torch.nn.init.normal_(conv.weight, std=scale)
+    h = conv(x if real else torch.complex(x, x.flip(0)), edge_index, weight)
+    assert float(h.detach().norm()) == pytest.approx(float(x.norm()) * (1 if real else 2**0.5), rel=1e-4)
+
+
 @pytest.mark.parametrize("name", GRAPHS)
 @pytest.mark.parametrize("real", [False, True])
 def test_the_norm_is_kept(name: str, real: bool) -> None:
