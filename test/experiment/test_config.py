@@ -136,3 +136,21 @@ def test_errors_name_the_file(tmp_path: Path) -> None:
         load_config(tmp_path / "bad.toml")
     with pytest.raises(ValueError, match=r"a\.toml: 'train\.lr' must be a number"):
         load_config(write_toml(tmp_path / "a.toml", tiny_tables()), {"train.lr": "x"})
+
+
+@pytest.mark.parametrize(
+    ("published", "message"),
+    [
+        ({"valeu": 3.0}, r"'published\.valeu' is not a setting \(did you mean 'published\.value'\?\)"),
+        ({"value": "high"}, r"'published\.value' must be a number or 'none' \(got 'high'\)"),
+    ],
+)
+def test_a_published_number_is_checked_before_anything_is_trained(published: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make_configs("x", tiny_tables(published=published))
+
+
+def test_another_dataset_has_no_published_number() -> None:
+    tables = tiny_tables(published={"value": 1.0})
+    assert make_configs("x", tables, {"train.epochs": 1})[0].published == {"value": 1.0}
+    assert make_configs("x", tables, {"dataset.num_graphs": 30})[0].published == {}

@@ -71,3 +71,22 @@ def test_every_run_and_epoch_has_a_seed_of_its_own() -> None:
 @pytest.mark.parametrize("kind", PROTOCOLS.values())
 def test_every_protocol_says_what_it_is(kind: type) -> None:
     assert repr(kind()).startswith(f"{kind.__name__}(num_runs=")
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings", "message"),
+    [
+        (Fresh, {"num_runs": 0}, r"'protocol\.num_runs' must be at least 1 \(got 0\)"),
+        (
+            Fresh,
+            {"train": 0.9, "val": 0.1},
+            r"'protocol\.train' and 'protocol\.val' must be positive, with a sum below 1 \(got 0\.9, 0\.1\)",
+        ),
+        (FixedTest, {"val": -0.1}, r"'protocol\.test' and 'protocol\.val' must be positive"),
+        (Links, {"val": 1.5}, r"'protocol\.val' and 'protocol\.test' must be positive"),
+        (Links, {"supervision": 1.0}, r"'protocol\.supervision' must be positive"),
+    ],
+)
+def test_shares_that_leave_nothing_are_refused(kind: type, settings: dict[str, float], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        kind(**settings)

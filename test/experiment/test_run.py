@@ -55,7 +55,17 @@ def test_a_run_leaves_a_record_of_everything_and_no_checkpoint(tmp_path: Path) -
 def test_a_record_says_where_it_was_made(tmp_path: Path) -> None:
     [record] = Runner(tmp_path).run(tiny_config(), [0])
     provenance = record.provenance
-    assert set(provenance) == {"commit", "clean", "versions", "device", "num_threads", "path", "precision", "host"}
+    assert set(provenance) == {
+        "commit",
+        "clean",
+        "versions",
+        "device",
+        "num_threads",
+        "path",
+        "precision",
+        "host",
+        "side_by_side_with",
+    }
     assert (
         provenance["versions"]["torch"] == torch.__version__.split("+")[0] or provenance["versions"]["torch"] == torch.__version__
     )
@@ -273,3 +283,24 @@ def test_replicas_are_refused_where_answers_are_not_about_graphs(tmp_path: Path)
     config = tiny_config(dataset={"level": "node"})
     with pytest.raises(ValueError, match="'--replicas' must be left out"):
         list(Runner(tmp_path, num_replicas=2).run(config))
+
+
+def test_runs_beyond_the_protocol_are_refused_before_anything_is_trained(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"'--splits' must be below the protocol's number of runs, 2 \(got 5 for test/tiny\)"):
+        list(run_all(Runner(tmp_path), [tiny_config()], [0, 5]))
+    assert not list(tmp_path.rglob("*.json"))
+
+
+def test_a_new_title_leaves_records_as_they_are(tmp_path: Path) -> None:
+    config = tiny_config()
+    (record,) = Runner(tmp_path).run(config, [0])
+    renamed = dataclasses.replace(config, settings=config.settings | {"title": "Another"})
+    assert Runner(tmp_path).finished(renamed, 0) == record
+
+
+def test_a_run_that_diverged_leaves_its_last_good_state(tmp_path: Path) -> None:
+    (record,) = Runner(tmp_path).run(tiny_config(train={"lr": 1e30}), [0])
+    assert record.status == "diverged"
+    kept = Runner(tmp_path).path(tiny_config(train={"lr": 1e30}), 0).with_suffix(".diverged.ckpt")
+    weights = torch.load(kept, weights_only=True)["model"]
+    assert all(bool(value.isfinite().all()) for value in weights.values())

@@ -183,7 +183,9 @@ def scripted(monkeypatch: pytest.MonkeyPatch, values: list[tuple[float, float]],
 
 def test_the_epochs_that_count_are_chosen_by_loss_by_measure_and_last(monkeypatch: pytest.MonkeyPatch) -> None:
     progress = scripted(monkeypatch, [(0.5, 0.7), (0.4, 0.7), (0.6, 0.9), (0.4, 0.9), (0.7, 0.1)])
-    assert {rule: best["epoch"] for rule, best in progress.best.items()} == {"loss": 2, "metric": 3, "last": 5}
+    assert {rule: best["epoch"] for rule, best in progress.best.items()} == {"loss": 2, "metric": 4, "last": 5}, (
+        "of equals the lower loss"
+    )
     loss = progress.best["loss"]
     assert (loss["val_loss"], loss["val"], loss["test_loss"], loss["test"]) == (0.4, 0.7, 12.0, 22.0)
     assert loss["train_loss"] == progress.history["train_loss"][1]
