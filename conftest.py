@@ -4,8 +4,9 @@ import os
 from pathlib import Path
 from typing import Any
 
+# Where there is no GPU, kernels are interpreted. Triton asks for this when it is imported.
 if not list(Path("/dev").glob("nvidia*")):
-    os.environ.setdefault("TRITON_INTERPRET", "1")  # where there is no GPU, kernels are interpreted; Triton asks for this when it is imported
+    os.environ.setdefault("TRITON_INTERPRET", "1")
 
 import pytest
 import torch
