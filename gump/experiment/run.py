@@ -38,7 +38,7 @@ from gump.experiment.store import GraphStore
 from gump.experiment.task import TASKS
 from gump.experiment.trainer import SAVE_EVERY_S, Trainer
 from gump.experiment.watch import Watch
-from gump.kernels import has_triton
+from gump.kernels import LAUNCHED
 from gump.record import Record
 
 
@@ -125,6 +125,7 @@ class _Workshop:
         config, protocol, task = self.config, self.config.protocol, TASKS[self.dataset.task]
         if self.fabric.device.type == "cuda":
             torch.cuda.reset_peak_memory_stats(self.fabric.device)
+        LAUNCHED.clear()
         alone = len(indices) == 1  # on a GPU replicas add rows as they come, and so repeat up to rounding only
         torch.use_deterministic_algorithms(self.training.deterministic and alone, warn_only=True)
         splits = [self._split(index) for index in indices]
@@ -256,7 +257,7 @@ def provenance(fabric: Fabric, precision: str) -> dict[str, Any]:
         | {module.__name__: module.__version__ for module in (torch, torch_geometric, numpy, lightning_fabric, torchmetrics)},
         "device": f"{fabric.device.type}: {device}",
         "num_threads": torch.get_num_threads(),
-        "path": "kernels" if fabric.device.type == "cuda" and has_triton() else "plain",
+        "path": f"kernels: {', '.join(sorted(LAUNCHED))}" if LAUNCHED else "plain",
         "precision": precision,
         "host": platform.node(),
     }

@@ -5,6 +5,9 @@ from importlib.util import find_spec
 
 from torch import Tensor, float32
 
+LAUNCHED: set[str] = set()
+"""The kernels that have run since this was last cleared, so that a record can name them."""
+
 
 @cache
 def has_triton() -> bool:

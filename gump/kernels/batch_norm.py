@@ -12,6 +12,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from gump.kernels import LAUNCHED
+
 TILE = 2048
 """How many entries a program holds at a time: at most 32 columns, which make whole cache lines, of as many rows as fit."""
 PROGRAMS = 2048
@@ -312,6 +314,7 @@ def batch_norm(
         - **weight, bias, running_mean, running_var:** :math:`(*, F)`
         - **output:** :math:`(*, N, F)`, and :math:`(*, F)` for the mean and the variance
     """
+    LAUNCHED.add("batch_norm")
     mask = None if mask is None else mask.to(torch.uint8) if mask.dtype == torch.bool else mask
     y, mean, _, var, _ = BatchNormalization.apply(x, mask, weight, bias, running_mean, running_var, eps, relu)
     return y, mean, var

@@ -9,6 +9,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from gump.kernels import LAUNCHED
+
 TILE = 512
 """How many entries of states a program holds at a time."""
 
@@ -121,6 +123,7 @@ def coin_shift(h: Tensor, reverse: Tensor, coins: list[Tensor]) -> Tensor:
         - **coins:** :math:`(n, d, d)` each
         - **output:** :math:`(A, F)`
     """
+    LAUNCHED.add("coin_shift")
     stacked = (x.unsqueeze(0).contiguous() for x in (h, reverse, *coins))
     out: Tensor = CoinShift.apply(*stacked).squeeze(0)
     return out

@@ -10,6 +10,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from gump.kernels import LAUNCHED
+
 TILE = 1024
 """How many entries of rows a program holds at a time."""
 
@@ -169,6 +171,7 @@ def pair_score(row: Tensor, column: Tensor, weight: Tensor, negative_slope: floa
         - **weight:** :math:`(G, F)`
         - **output:** :math:`(n, d, d)`
     """
+    LAUNCHED.add("pair_score")
     if row.size(1) > MAX_DEGREE:
         raise ValueError(f"'row' must have at most {MAX_DEGREE} vectors in a block (got {row.size(1)})")
     if row.size(0) % weight.size(0):

@@ -11,6 +11,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from gump.kernels import LAUNCHED
+
 MAX_DEGREE = 6
 """The largest block that fits into a lane's registers; seven and eight spill a little, and take ten and twenty seconds to compile."""
 
@@ -382,6 +384,7 @@ def bounded_factor(
         - **blocks:** :math:`(n, d, d)`
         - **output:** :math:`(n, d, d)`
     """
+    LAUNCHED.add("polar")
     if not 2 <= blocks.size(-1) <= MAX_DEGREE:
         raise ValueError(f"'blocks' must have 2 to {MAX_DEGREE} rows to fit into registers (got {blocks.size(-1)})")
     factors: Tensor = BoundedFactor.apply(blocks.contiguous(), bounds, tuple(x for quintic in quintics for x in quintic), beta)

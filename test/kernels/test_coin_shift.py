@@ -3,6 +3,7 @@ import torch
 from graphs import SYMMETRIC, random_graph, star
 
 from gump import EulerianLineGraph
+from gump.kernels import LAUNCHED
 from gump.kernels.coin_shift import coin_shift
 from gump.nn import Propagation
 
@@ -40,3 +41,10 @@ def test_replicas_side_by_side_equal_each_alone() -> None:
     out = torch.vmap(lambda h, *coins: coin_shift(h, line_graph.reverse, list(coins)))(hs, *stacked)
     for r in range(3):
         torch.testing.assert_close(out[r], coin_shift(hs[r], line_graph.reverse, [c[r] for c in stacked]))
+
+
+def test_a_kernel_that_ran_can_be_named() -> None:
+    line_graph, h, coins = case("ring", 4)
+    LAUNCHED.clear()
+    coin_shift(h, line_graph.reverse, coins)
+    assert {"coin_shift"} == LAUNCHED
