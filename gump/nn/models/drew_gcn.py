@@ -2,94 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import torch
 from torch import Tensor
-from torch_geometric.nn.inits import glorot
-from torch_geometric.nn.resolver import activation_resolver
 
-from gump.nn.arguments import check_name
-from gump.nn.norm import NORMS, make_norm
+from gump.nn.hop_network import HopNetwork, Hops
 
 
-class Hops(NamedTuple):
-    """Pairs of vertices with their distance and their weight in the sum over that distance.
-
-    ``own`` is the weight of every vertex's own state for every distance, or none where there are no self-loops.
-    """
-
-    source: Tensor
-    target: Tensor
-    distance: Tensor
-    weight: Tensor
-    own: Tensor | None
-
-    @classmethod
-    def of(
-        cls, x: Tensor, hop_index: Tensor | None, hop_distance: Tensor | None, max_distance: int, self_loops: bool = False
-    ) -> Hops:
-        """Weighs the pairs at distance 1 to ``max_distance`` as GCN would, each distance for itself."""
-        if hop_index is None or hop_distance is None:
-            raise ValueError(
-                "'hop_index' and 'hop_distance' must be given (got none); apply gump.transforms.AddHops"
-                f"(max_distance={max_distance}) to the data"
-            )
-        if hop_index.dim() != 2 or hop_index.size(0) != 2 or hop_distance.shape != hop_index.shape[1:]:
-            raise ValueError(
-                f"'hop_index' must have shape [2, num_pairs] and 'hop_distance' [num_pairs] "
-                f"(got {list(hop_index.shape)} and {list(hop_distance.shape)})"
-            )
-        source, target = hop_index
-        distance = hop_distance.long()  # kept in as few bits as hold it, which are too few to number rows with
-        near = (distance <= max_distance).to(x.dtype)
-        first = (distance.clamp(max=max_distance) - 1) * x.size(0)
-        count = x.new_full((max_distance * x.size(0),), float(self_loops))
-        leaving, arriving = count.index_add(0, first + source, near), count.index_add(0, first + target, near)
-        product = leaving.index_select(0, first + source) * arriving.index_select(0, first + target)
-        own = 1 / arriving.view(max_distance, -1) if self_loops else None
-        return cls(source, target, distance, near * product.clamp_min(1).rsqrt(), own)
-
-
-class HopConv(torch.nn.Module):
-    r"""The sum :math:`\sum_{k=a}^{b} \hat{\mathbf{A}}_k \mathbf{X}_k \mathbf{W}_k + \mathbf{b}` over the distances from ``first`` to ``last``.
-
-    Shapes:
-        - **input:** :math:`(b - a + 1, N, F)`, the states that each distance reads
-        - **output:** :math:`(N, F)`
-    """
-
-    def __init__(self, channels: int, first: int, last: int, share_weights: bool) -> None:
-        super().__init__()
-        self.first, self.last = first, last
-        self.weight = torch.nn.Parameter(torch.empty(1 if share_weights else last - first + 1, channels, channels))
-        self.bias = torch.nn.Parameter(torch.empty(channels))
-
-    def reset_parameters(self) -> None:
-        """Draws new weights."""
-        glorot(self.weight)
-        torch.nn.init.zeros_(self.bias)
-
-    def forward(self, states: Tensor, hops: Hops) -> Tensor:
-        """Transforms the states and sums over pairs. Those at other distances have no weight; leaving them out would need their number."""
-        z = states @ self.weight
-        num_nodes = z.size(1)
-        used = (hops.distance >= self.first) & (hops.distance <= self.last)
-        row = torch.where(used, (hops.distance - self.first) * num_nodes, 0) + hops.source
-        message = z.flatten(0, 1).index_select(0, row) * (hops.weight * used).unsqueeze(-1)
-        out = torch.zeros_like(z[0]).index_add(0, hops.target, message)
-        if hops.own is not None:
-            out = out + (hops.own[self.first - 1 : self.last].unsqueeze(-1) * z).sum(0)
-        return out + self.bias
-
-
-def delayed(states: list[Tensor], first: int, last: int, delay: int | None) -> Tensor:
-    r"""Stacks the states that the distances from ``first`` to ``last`` read: for distance :math:`k` that of :math:`\max(k - \nu, 0)` layers ago."""
-    ago = [0 if delay is None else max(k - delay, 0) for k in range(first, last + 1)]
-    return torch.stack([states[len(states) - 1 - lag] for lag in ago])
-
-
-class DRewGCN(torch.nn.Module):
+class DRewGCN(HopNetwork):
     r"""Message passing whose edges reach one step farther with every layer (`Gutteridge et al., ICML 2023
     <https://arxiv.org/abs/2305.08018>`_).
 
@@ -156,63 +75,25 @@ class DRewGCN(torch.nn.Module):
         act: str = "relu",
         norm: str | None = None,
     ) -> None:
-        super().__init__()
-        check_name("norm", norm, NORMS, optional=True)
-        for argument, value in (("num_layers", num_layers), ("delay", delay), ("max_distance", max_distance)):
-            if value is not None and value < 1:
-                raise ValueError(f"'{argument}' must be at least 1 (got {value})")
-        self.in_channels, self.hidden_channels, self.num_layers = in_channels, hidden_channels, num_layers
-        self.out_channels = hidden_channels if out_channels is None else out_channels
-        self.delay, self.max_distance = delay, min(num_layers, max_distance or num_layers)
-        self.share_weights, self.self_loops, self.l2_norm = share_weights, self_loops, l2_norm
-        self.act, self.dropout = activation_resolver(act), torch.nn.Dropout(dropout)
-        self.encoder = torch.nn.Linear(in_channels, hidden_channels)
-        last = [min(t + 1, self.max_distance) for t in range(num_layers)]
-        self.convs = torch.nn.ModuleList(HopConv(hidden_channels, 1, k, share_weights) for k in last)
-        self.norms = torch.nn.ModuleList(make_norm(norm, hidden_channels) for _ in range(num_layers))
-        self.lin = None if out_channels is None else torch.nn.Linear(hidden_channels, out_channels)
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Draws new weights."""
-        for module in (self.encoder, *self.convs, *self.norms, self.lin):
-            if module is not None and not isinstance(module, torch.nn.Identity):
-                module.reset_parameters()
-
-    def forward(
-        self,
-        x: Tensor,
-        edge_index: Tensor | None,
-        edge_weight: Tensor | None = None,
-        edge_attr: Tensor | None = None,
-        batch: Tensor | None = None,
-        hop_index: Tensor | None = None,
-        hop_distance: Tensor | None = None,
-    ) -> Tensor:
-        """Computes vertex representations.
-
-        Args:
-            x: Vertex features.
-            edge_index: Not used; the pairs at distance one say the same.
-            edge_weight: Not used.
-            edge_attr: Not used.
-            batch: Not used; no pair joins two graphs.
-            hop_index: All ordered pairs of vertices at distance one to ``max_distance``, see :class:`gump.transforms.AddHops`. Messages
-                go from the first row to the second. Pairs that are farther apart are ignored, pairs that are missing are not noticed.
-            hop_distance: The distance of every pair.
-        """
-        hops = Hops.of(x, hop_index, hop_distance, self.max_distance, self.self_loops)
-        states = [self.encoder(x)]
-        for _ in range(self.num_layers):
-            states.append(self.layer(states, hops))
-        return states[-1] if self.lin is None else self.lin(states[-1])
+        super().__init__(
+            in_channels,
+            hidden_channels,
+            num_layers,
+            out_channels,
+            delay,
+            max_distance,
+            exact=False,
+            share_weights=share_weights,
+            self_loops=self_loops,
+            dropout=dropout,
+            act=act,
+            norm=norm,
+        )
+        self.l2_norm = l2_norm
 
     def layer(self, states: list[Tensor], hops: Hops) -> Tensor:
         r"""Computes :math:`\mathbf{X}_{t+1}` from :math:`\mathbf{X}_0, \dots, \mathbf{X}_t`."""
-        t = len(states) - 1
-        conv = self.convs[t]
-        h = conv(delayed(states, conv.first, conv.last, self.delay), hops)  # type: ignore[arg-type]
-        x = states[-1] + self.dropout(self.act(self.norms[t](h)))
+        x = states[-1] + self.message(states, hops)
         return torch.nn.functional.normalize(x, dim=-1) if self.l2_norm else x
 
     def __repr__(self) -> str:

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch_geometric.nn.resolver import activation_resolver
 
-from gump.nn.arguments import check_name
-from gump.nn.models.drew_gcn import HopConv, Hops, delayed
-from gump.nn.norm import NORMS, make_norm
+from gump.nn.hop_network import HopNetwork, Hops
 
 
-class KGCNSSM(torch.nn.Module):
+class KGCNSSM(HopNetwork):
     r"""A graph network as a state-space model: a fixed linear map keeps the state, convolutions only write into it (`Arroyo et al., 2025
     <https://arxiv.org/abs/2502.10818>`_).
 
@@ -77,68 +74,29 @@ class KGCNSSM(torch.nn.Module):
         act: str = "relu",
         norm: str | None = None,
     ) -> None:
-        super().__init__()
-        check_name("norm", norm, NORMS, optional=True)
-        for argument, value in (("num_layers", num_layers), ("delay", delay), ("max_distance", max_distance)):
-            if value is not None and value < 1:
-                raise ValueError(f"'{argument}' must be at least 1 (got {value})")
         smallest, largest = eigenvalues
         if not -1 <= smallest <= largest <= 1:
             raise ValueError(f"'eigenvalues' must be the smallest and the largest, between -1 and 1 (got {tuple(eigenvalues)})")
-        self.in_channels, self.hidden_channels, self.num_layers = in_channels, hidden_channels, num_layers
-        self.out_channels = hidden_channels if out_channels is None else out_channels
+        super().__init__(
+            in_channels,
+            hidden_channels,
+            num_layers,
+            out_channels,
+            delay,
+            max_distance,
+            exact=exact,
+            share_weights=share_weights,
+            self_loops=self_loops,
+            dropout=dropout,
+            act=act,
+            norm=norm,
+        )
         self.input_scale = 1 / num_layers if input_scale is None else input_scale
-        self.delay, self.max_distance, self.exact = delay, min(num_layers, max_distance or num_layers), exact
-        self.share_weights, self.self_loops = share_weights, self_loops
         self.register_buffer("eigenvalues", torch.linspace(smallest, largest, hidden_channels))
-        self.act, self.dropout = activation_resolver(act), torch.nn.Dropout(dropout)
-        self.encoder = torch.nn.Linear(in_channels, hidden_channels)
-        last = [min(k + 1, self.max_distance) for k in range(num_layers)]
-        self.convs = torch.nn.ModuleList(HopConv(hidden_channels, j if exact else 1, j, share_weights) for j in last)
-        self.norms = torch.nn.ModuleList(make_norm(norm, hidden_channels) for _ in range(num_layers))
-        self.lin = None if out_channels is None else torch.nn.Linear(hidden_channels, out_channels)
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Draws new weights; the eigenvalues stay."""
-        for module in (self.encoder, *self.convs, *self.norms, self.lin):
-            if module is not None and not isinstance(module, torch.nn.Identity):
-                module.reset_parameters()
-
-    def forward(
-        self,
-        x: Tensor,
-        edge_index: Tensor | None,
-        edge_weight: Tensor | None = None,
-        edge_attr: Tensor | None = None,
-        batch: Tensor | None = None,
-        hop_index: Tensor | None = None,
-        hop_distance: Tensor | None = None,
-    ) -> Tensor:
-        """Computes vertex representations.
-
-        Args:
-            x: Vertex features.
-            edge_index: Not used; the pairs at distance one say the same.
-            edge_weight: Not used.
-            edge_attr: Not used.
-            batch: Not used; no pair joins two graphs.
-            hop_index: All ordered pairs of vertices at distance one to ``max_distance``, see :class:`gump.transforms.AddHops`. Messages
-                go from the first row to the second. Pairs that are farther apart are ignored, pairs that are missing are not noticed.
-            hop_distance: The distance of every pair.
-        """
-        hops = Hops.of(x, hop_index, hop_distance, self.max_distance, self.self_loops)
-        states = [self.encoder(x)]
-        for _ in range(self.num_layers):
-            states.append(self.layer(states, hops))
-        return states[-1] if self.lin is None else self.lin(states[-1])
 
     def layer(self, states: list[Tensor], hops: Hops) -> Tensor:
         r"""Computes :math:`\mathbf{H}^{(k+1)}` from :math:`\mathbf{H}^{(0)}, \dots, \mathbf{H}^{(k)}`."""
-        k = len(states) - 1
-        conv = self.convs[k]
-        h = conv(delayed(states, conv.first, conv.last, self.delay), hops)  # type: ignore[arg-type]
-        return states[-1] * self.eigenvalues + self.input_scale * self.dropout(self.act(self.norms[k](h)))
+        return states[-1] * self.eigenvalues + self.input_scale * self.message(states, hops)
 
     def __repr__(self) -> str:
         smallest, largest = (round(float(value), 6) for value in (self.eigenvalues[0], self.eigenvalues[-1]))

@@ -9,7 +9,8 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.nn import GCNConv
 
 from gump.nn import GraphPredictor, NodePredictor
-from gump.nn.models.drew_gcn import DRewGCN, Hops
+from gump.nn.hop_network import Hops
+from gump.nn.models.drew_gcn import DRewGCN
 from gump.transforms.hops import AddHops
 
 GRAPHS = SYMMETRIC | {f"random {seed}": random_graph(seed) for seed in range(3)}

@@ -7,7 +7,7 @@ import torch
 from graphs import SYMMETRIC, Graph, grid, path, random_graph
 from torch_geometric.data import Batch, Data
 
-from gump.nn.models.drew_gcn import Hops
+from gump.nn.hop_network import Hops
 from gump.nn.models.kgcn_ssm import KGCNSSM
 
 GRAPHS = SYMMETRIC | {f"random {seed}": random_graph(seed) for seed in range(3)}
