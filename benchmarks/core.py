@@ -2,8 +2,9 @@
 
     OMP_PROC_BIND=true GUMP_DATA=/path/to/datasets python benchmarks/core.py
 
-Steps came in two speeds, a factor of 1.7 apart for GCN and 1.45 for GCN-GUMP, and not for the literal reading. The cause is not known, and
-binding threads did not remove it, so run it several times: `results/core.txt` is one run, `results/core_runs.jsonl` seven.
+Steps came in two speeds, a factor of 1.7 apart for GCN and 1.45 for GCN-GUMP, and not for the literal reading. They come with two threads only,
+also within one process, and binding threads did not remove them, so run it several times, or with `--threads 1`: `results/core.txt` is one run,
+`results/core_runs.jsonl` seven, all with two threads.
 
 Times are medians of steps that alternate between the competitors, so that what else the machine does hits both alike; read the ratios, not the
 milliseconds. A step is forward, loss, backward and Adam in training mode on one batch. Collating the batch is in no step; for GUMP that includes
@@ -13,6 +14,7 @@ its garbage would slow its neighbors. The last line is one JSON object.
 
 from __future__ import annotations
 
+import argparse
 import itertools
 import json
 import os
@@ -219,7 +221,9 @@ def memory_ratios() -> dict[str, float]:
 
 def main() -> None:
     """Runs all of it."""
-    torch.set_num_threads(2)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--threads", type=int, default=2, help="how many threads torch uses (default: %(default)s)")
+    torch.set_num_threads(parser.parse_args().threads)
     print(
         f"torch {torch.__version__}, {torch.get_num_threads()} threads, MKL {'yes' if torch.backends.mkl.is_available() else 'no'}"
     )

@@ -14,7 +14,7 @@ from torch import Tensor
 from gump.kernels import LAUNCHED
 
 MAX_DEGREE = 6
-"""The largest block that fits into a lane's registers; seven and eight spill a little, and take ten and twenty seconds to compile."""
+"""The largest block that fits into a lane's registers. Larger ones would spill, and compile slowly."""
 
 TILE, WARPS = 64, 2
 """Blocks per program and the warps that share them: one block per lane."""

@@ -101,7 +101,7 @@ class PatchEncoder(torch.nn.Module):
         """Draws new weights."""
         alone = [self.vertex_lin, self.edge_lin, self.patch_lin]
         for module in (*alone, *self.convs, *self.norms, *self.lins, *self.exchange_lins, *self.exchange_norms):
-            if module is not None and not isinstance(module, torch.nn.Identity):
+            if module is not None:
                 module.reset_parameters()
 
     def forward(

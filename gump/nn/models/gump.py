@@ -207,7 +207,7 @@ class GUMP(torch.nn.Module):
             edge_index: The edges, see :meth:`gump.EulerianLineGraph.from_edge_index`. The base GNN sees each once in either direction.
             edge_weight: Weights that the base GNN multiplies with, unless it is a GIN, and, if ``edge_dim`` counts them, that arcs carry.
             edge_attr: Attributes that arcs carry.
-            batch: The graph of every vertex; handed to the base GNN. The layers need none.
+            batch: Not used: a batch of graphs is one disconnected graph.
             line_graph: The line graph of ``edge_index``, if it was built before.
             mask: Which vertices are there; the others are padding, joined to nothing but each other, that norms leave out.
             return_arcs: Whether to return the last arc states as well, in the order of ``line_graph.arcs``.

@@ -129,7 +129,7 @@ class NBAGNN(torch.nn.Module):
     def reset_parameters(self) -> None:
         """Draws new weights."""
         for module in (self.encoder, self.start, *self.lins, *self.edge_lins, *self.norms, self.readout, self.lin):
-            if module is not None and not isinstance(module, torch.nn.Identity):
+            if module is not None:
                 module.reset_parameters()
 
     def forward(
