@@ -1,22 +1,19 @@
-"""The command ``gump``: parse, call one function, print."""
+"""``gump run``."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from importlib.util import find_spec
 from pathlib import Path
 from statistics import mean
 from typing import TYPE_CHECKING, Annotated
 
-if not all(map(find_spec, ("lightning_fabric", "pandas", "rich", "torchmetrics", "typer"))):
-    raise SystemExit("error: the command needs: pip install 'torch-gump[cli]'")
-
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
+
+from gump.cli.console import plain_errors, print_table
 
 if TYPE_CHECKING:
     from gump.experiment.config import Config
@@ -26,49 +23,7 @@ if TYPE_CHECKING:
 DIVERGED = 3
 """The exit code where runs ended in a loss that was not finite; 1 is bad input, 2 a wrong command line."""
 
-app = typer.Typer(
-    name="gump",
-    help="Trains and compares deep graph networks: configuration in, record out.\n\nExample: gump run configs/tu --splits 0-4",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-)
 
-
-@contextmanager
-def _plain_errors() -> Iterator[None]:
-    """Says what is wrong in one line; a stack trace is for defects of our own."""
-    try:
-        yield
-    except (ValueError, OSError, ImportError) as error:
-        typer.echo(f"error: {' '.join(str(error).split())}", err=True)
-        raise typer.Exit(1) from error
-    except KeyboardInterrupt:
-        typer.echo("interrupted; what is finished is kept, and the same command goes on from here", err=True)
-        raise typer.Exit(130) from None
-
-
-@app.command("list")
-def list_command(
-    what: Annotated[str, typer.Argument(help="datasets, models, transforms, protocols, configs or all")] = "all",
-    configs: Annotated[Path, typer.Option(help="the folder of configurations")] = Path("configs"),
-) -> None:
-    """Show what there is, the datasets with their statistics.
-
-    Example: gump list datasets
-    """
-    from gump.experiment.listing import TABLES, listing
-
-    with _plain_errors():
-        if what != "all" and what not in TABLES:
-            raise ValueError(f"'what' must be one of {', '.join(TABLES)} or all (got '{what}')")
-        for name in TABLES if what == "all" else (what,):
-            columns, rows = listing(name, configs)
-            _print_table(name, columns, rows)
-
-
-@app.command()
 def run(
     configs: Annotated[list[Path], typer.Argument(help="TOML files, or folders of them")],
     splits: Annotated[str | None, typer.Option(help="numbers of runs, such as 0-4,7; all by default")] = None,
@@ -92,7 +47,7 @@ def run(
     from gump.experiment.settings import parse_assignment
     from gump.experiment.watch import tensorboard_writer
 
-    with _plain_errors():
+    with plain_errors():
         overrides = dict(parse_assignment(text) for text in set_ or [])
         files = [file for path in configs for file in (sorted(path.rglob("*.toml")) if path.is_dir() else [path])]
         loaded = [config for file in dict.fromkeys(map(Path.resolve, files)) for config in load_config(file, overrides)]
@@ -114,29 +69,6 @@ def run(
             _print_summary(made)
         if any(record.status == "diverged" for record in made):
             raise typer.Exit(DIVERGED)
-
-
-@app.command()
-def report(
-    records: Annotated[Path, typer.Argument(help="the folder of records, or one below it")] = Path("records"),
-    out: Annotated[Path, typer.Option(help="the folder to write to")] = Path("out/report"),
-) -> None:
-    """Write a page and figures: ours beside the published numbers.
-
-    Example: gump report records --out out/report
-    """
-    from gump.report import write_report
-
-    with _plain_errors():
-        path = write_report(records, out)
-        console = Console()
-        if console.is_terminal:
-            from rich.markdown import Markdown
-
-            console.print(Markdown(path.read_text()))
-        else:
-            typer.echo(path.read_text())
-        typer.echo(f"written to {path}", err=True)
 
 
 @contextmanager
@@ -181,32 +113,8 @@ def _print_summary(records: list[Record]) -> None:
         cells = [f"{scale * mean(v):.{digits}f}" if v else "-" for v in values]
         value = group[0].published.get("value", "-")
         rows.append([name, variant, str(len(group)), group[0].metric, *cells, str(value)])
-    _print_table("runs", ["configuration", "set", "runs", "measure", "by loss", "by measure", "last", "published"], rows)
+    print_table("runs", ["configuration", "set", "runs", "measure", "by loss", "by measure", "last", "published"], rows)
 
 
 def _test_values(records: list[Record], rule: str) -> list[float]:
     return [record.results[rule]["test"] for record in records if record.results.get(rule, {}).get("test") is not None]
-
-
-def _print_table(title: str, columns: list[str], rows: list[list[str]]) -> None:
-    """A table on a terminal, columns separated by tabs where output is piped."""
-    console = Console()
-    if not console.is_terminal:
-        for row in [columns, *rows]:
-            typer.echo("\t".join(row))
-        return
-    table = Table(title=title, title_justify="left")
-    for column in columns:
-        table.add_column(column, overflow="fold")
-    for row in rows:
-        table.add_row(*row)
-    console.print(table)
-
-
-def main() -> None:
-    """Runs the command."""
-    app()
-
-
-if __name__ == "__main__":
-    main()

@@ -1,0 +1,5 @@
+"""``python -m gump.cli`` is the command ``gump``."""
+
+from gump.cli import main
+
+main()

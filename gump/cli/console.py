@@ -1,0 +1,38 @@
+"""What every subcommand does alike: errors in one line, tables that a script can read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+
+@contextmanager
+def plain_errors() -> Iterator[None]:
+    """Says what is wrong in one line; a stack trace is for defects of our own."""
+    try:
+        yield
+    except (ValueError, OSError, ImportError) as error:
+        typer.echo(f"error: {' '.join(str(error).split())}", err=True)
+        raise typer.Exit(1) from error
+    except KeyboardInterrupt:
+        typer.echo("interrupted; what is finished is kept, and the same command goes on from here", err=True)
+        raise typer.Exit(130) from None
+
+
+def print_table(title: str, columns: list[str], rows: list[list[str]]) -> None:
+    """A table on a terminal, columns separated by tabs where output is piped."""
+    console = Console()
+    if not console.is_terminal:
+        for row in [columns, *rows]:
+            typer.echo("\t".join(row))
+        return
+    table = Table(title=title, title_justify="left")
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    console.print(table)
