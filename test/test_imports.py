@@ -7,7 +7,7 @@ import pytest
 
 PACKAGE = Path(__file__).parent.parent / "gump"
 SHARED = {"linalg", "kernels", "line_graph"}
-ROOMS = SHARED | {"record", "datasets", "transforms", "nn", "diagnostics"}
+ROOMS = SHARED | {"record", "datasets", "transforms", "nn", "diagnostics", "loader"}
 MAY_IMPORT: dict[str, set[str]] = {
     "linalg": {"kernels"},
     "kernels": set(),
@@ -17,6 +17,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "transforms": SHARED,
     "nn": SHARED,
     "diagnostics": SHARED,
+    "loader": SHARED,
     "experiment": ROOMS | {"gump"},  # its version
     "report": {"record"},
     "cli": {"experiment", "report", "record"},
