@@ -7,7 +7,8 @@
 keeps is made by a first step that does not count) of a star with 100,000 leaves, of a path with as many arcs, and of Barabási-Albert graphs of
 up to a million edges, beside PyG's GCN. Star and path take turns in one process, and the ratio is the median over the turns. Everything else
 is measured in a fresh process, whose peak memory is that of the whole process, torch included; there the least of several steps counts, which
-a busy machine disturbs least. CPU seconds stand beside all times. ``blocks`` times dense blocks against the form of hubs by degree, from which the default of ``max_block`` was chosen.
+a busy machine disturbs least. CPU seconds stand beside all times. ``blocks`` times dense blocks against the form of hubs by degree, from
+which the default of ``max_block`` was chosen.
 
 ``cora`` trains ``configs/planetoid/cora_gcn_gump_4.toml`` with ``max_block`` 16 against blocks for all (the largest degree is 168), with
 the same seeds, through ``gump.experiment``, and compares test accuracies at the epoch that the configuration's rule selects.
@@ -18,13 +19,13 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import resource
 import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -90,7 +91,8 @@ def training_step(graph: str, size: int, model: str, max_block: int | None) -> C
     x = torch.randn(num_nodes, WIDTH)
     line_graph = EulerianLineGraph.from_edge_index(edge_index, num_nodes)
     if model == "gcn":
-        network, given = GCN(WIDTH, WIDTH, NUM_LAYERS), {"edge_index": line_graph.to_edge_index()}
+        network: torch.nn.Module = GCN(WIDTH, WIDTH, NUM_LAYERS)
+        given: dict[str, Any] = {"edge_index": line_graph.to_edge_index()}
     else:
         network = GUMP(WIDTH, WIDTH, NUM_LAYERS, max_block=max_block or MAX_BLOCK)
         given = {"edge_index": edge_index, "line_graph": line_graph}
@@ -109,14 +111,20 @@ def measure(graph: str, size: int, model: str, max_block: int | None, repeats: i
     step = training_step(graph, size, model, max_block)
     first, *others = (step() for _ in range(repeats + 1))
     wall, cpu = (min(times) for times in zip(*others, strict=True))
-    return {"first_s": first[0], "step_s": wall, "cpu_s": cpu, "peak_gb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6}
+    return {"first_s": first[0], "step_s": wall, "cpu_s": cpu, "peak_gb": peak_memory()}
+
+
+def peak_memory() -> float:
+    """The most that this process has held since its program began, in gigabytes."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(1024 * float(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1e9
 
 
 def star_and_path(max_block: int | None, repeats: int = 9) -> dict[str, float]:
     """Times the two in turns, in this process, since the ratio is what counts."""
     steps = {name: training_step(name, NUM_LEAVES, "gump", max_block) for name in ("star", "path")}
     times = [{name: step() for name, step in steps.items()} for _ in range(repeats + 1)][1:]
-    found = {}
+    found: dict[str, float] = {}
     for clock, key in enumerate(("step_s", "cpu_s")):
         star_s, path_s = (statistics.median(t[name][clock] for t in times) for name in steps)
         ratio = statistics.median(t["star"][clock] / t["path"][clock] for t in times)
