@@ -31,6 +31,7 @@ class Propagation:
         blocks: For each of the line graph's groups the blocks of that degree. They need not be orthogonal.
         line_graph: The arcs on which the states live.
         sparse: Whether to hold the operator as one sparse matrix; by default where that is faster.
+        mask: Which arcs count; the others, which belong to padding, come out as anything.
 
     Shapes:
         - **blocks:** :math:`(\mathrm{num\_blocks}, d, d)` each
@@ -38,9 +39,10 @@ class Propagation:
         - **output:** :math:`(A, F)`
     """
 
-    def __init__(self, blocks: list[Tensor], line_graph: EulerianLineGraph, sparse: bool | None = None) -> None:
-        self.blocks = blocks
-        self.line_graph = line_graph
+    def __init__(
+        self, blocks: list[Tensor], line_graph: EulerianLineGraph, sparse: bool | None = None, mask: Tensor | None = None
+    ) -> None:
+        self.blocks, self.line_graph, self.mask = blocks, line_graph, mask
         self.sparse = (line_graph.device.type == "cpu" and torch.backends.mkl.is_available()) if sparse is None else sparse
         if self.sparse and blocks:
             _silence_beta_warning()
@@ -48,22 +50,22 @@ class Propagation:
             self._row_values = values.index_select(0, line_graph.by_row.order)
             self._column_values = values.detach().index_select(0, line_graph.by_column.order)
 
-    def __call__(self, h: Tensor) -> Tensor:
-        """Propagates one step."""
+    def __call__(self, h: Tensor, scale: Tensor | None = None) -> Tensor:
+        """Propagates one step; with ``scale`` adds that multiple of what was there, as GIN does."""
         if not self.blocks:
             return h
         dtype = self.blocks[0].dtype if torch.is_autocast_enabled(h.device.type) else h.dtype
         with torch.autocast(h.device.type, enabled=False):  # rounding to half precision would undo what the projection did
             h = h.to(self.blocks[0].dtype)
-            if self.sparse:
-                h = _SparseProduct.apply(self._row_values, h, self._column_values, self.line_graph)
-            elif runs_kernels(h, *self.blocks):
+            if not self.sparse and runs_kernels(h, *self.blocks):
                 from gump.kernels.coin_shift import coin_shift
 
-                h = coin_shift(h, self.line_graph.reverse, self.blocks)
+                return coin_shift(h, self.line_graph.reverse, self.blocks, scale, self.mask).to(dtype)
+            if self.sparse:
+                out = _SparseProduct.apply(self._row_values, h, self._column_values, self.line_graph)
             else:
-                h = self.shift(self.coin(h))
-        return h.to(dtype)
+                out = self.shift(self.coin(h))
+            return (out if scale is None else torch.addcmul(out, scale, h)).to(dtype)
 
     def coin(self, h: Tensor) -> Tensor:
         """Mixes the outgoing arcs of every vertex."""

@@ -214,7 +214,7 @@ class GUMP(torch.nn.Module):
         """
         start = self.start(x, edge_index, edge_weight, edge_attr, batch, line_graph, mask)
         arc_mask = None if mask is None else select_rows(mask, start.line_graph.arcs[0])
-        propagate = Propagation(self.coin(*start), start.line_graph, sparse=None if mask is None else False)
+        propagate = Propagation(self.coin(*start), start.line_graph, None if mask is None else False, arc_mask)
         h = self._propagate(start, propagate, arc_mask)
         out = torch.cat([start.x, mean_of_incoming(h, start.line_graph)], dim=-1)
         out = out if self.lin is None else self.lin(out)

@@ -1,0 +1,199 @@
+"""A linear layer with its bias and the ReLU after it in one pass, for many replicas at once, skipping padding."""
+
+# mypy: disable-error-code="no-untyped-def, untyped-decorator"
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from gump.kernels import LAUNCHED
+
+MAX_WIDTH = 256
+"""How wide the input and the output may be for a program to hold the weights of one replica; their product may be at most half the square."""
+ROWS = 64
+"""How many rows are multiplied at a time."""
+PROGRAMS = 1024
+"""How many programs a pass should have, a few for every multiprocessor; each goes on to further rows with the same weights."""
+MAX_CHUNKS = 64
+"""In how many chunks at most the gradients of the weights of one replica are summed."""
+
+
+@triton.jit(do_not_specialize=["num_rows"])
+def _forward(
+    x, weight, bias, mask, y,
+    num_rows, num_in, num_out,
+    BIAS: tl.constexpr, MASKED: tl.constexpr, RELU: tl.constexpr,
+    ROWS: tl.constexpr, IN: tl.constexpr, OUT: tl.constexpr, CHUNK: tl.constexpr,
+):  # fmt: skip
+    replica, first = tl.program_id(1).to(tl.int64), tl.program_id(0) * CHUNK
+    column_in, column_out = tl.arange(0, IN), tl.arange(0, OUT)
+    inside, outside = column_in < num_in, column_out < num_out
+    entry = column_out[None, :] * num_in + column_in[:, None]
+    matrix = tl.load(weight + replica * num_out * num_in + entry, mask=inside[:, None] & outside[None, :], other=0.0)
+    if BIAS:
+        summand = tl.load(bias + replica * num_out + column_out, mask=outside, other=0.0)
+    for step in range(0, CHUNK, ROWS):
+        row = first + step + tl.arange(0, ROWS)
+        exists = row < num_rows
+        place = replica * num_rows + row
+        there = exists
+        if MASKED:
+            there = exists & (tl.load(mask + place, mask=exists, other=0) != 0)
+        total = tl.zeros([ROWS, OUT], tl.float32)
+        if tl.max(there.to(tl.int32), 0) > 0:
+            rows = tl.load(x + place[:, None] * num_in + column_in[None, :], mask=there[:, None] & inside[None, :], other=0.0)
+            total = tl.dot(rows, matrix, total, input_precision="tf32x3")
+            if BIAS:
+                total += summand[None, :]
+            if RELU:
+                total = tl.where(total < 0.0, 0.0, total)  # what is not a number stays so
+            total = tl.where(there[:, None], total, 0.0)
+        tl.store(y + place[:, None] * num_out + column_out[None, :], total, mask=exists[:, None] & outside[None, :])
+
+
+@triton.jit(do_not_specialize=["num_rows"])
+def _backward(
+    grad, x, y, weight, mask, grad_x, grad_weight, grad_bias,
+    num_rows, num_in, num_out,
+    MASKED: tl.constexpr, RELU: tl.constexpr,
+    ROWS: tl.constexpr, IN: tl.constexpr, OUT: tl.constexpr, CHUNK: tl.constexpr,
+):  # fmt: skip
+    """Pulls the gradients of a chunk of rows back to them, and sums what they give to the weights and to the bias."""
+    replica, first = tl.program_id(1).to(tl.int64), tl.program_id(0) * CHUNK
+    column_in, column_out = tl.arange(0, IN), tl.arange(0, OUT)
+    inside, outside = column_in < num_in, column_out < num_out
+    entry = column_out[:, None] * num_in + column_in[None, :]
+    known = outside[:, None] & inside[None, :]
+    matrix = tl.load(weight + replica * num_out * num_in + entry, mask=known, other=0.0)
+    weights = tl.zeros([OUT, IN], tl.float32)
+    summands = tl.zeros([OUT], tl.float32)
+    for step in range(0, CHUNK, ROWS):
+        row = first + step + tl.arange(0, ROWS)
+        exists = row < num_rows
+        place = replica * num_rows + row
+        there = exists
+        if MASKED:
+            there = exists & (tl.load(mask + place, mask=exists, other=0) != 0)
+        total = tl.zeros([ROWS, IN], tl.float32)
+        if tl.max(there.to(tl.int32), 0) > 0:
+            place_out = place[:, None] * num_out + column_out[None, :]
+            pulled = tl.load(grad + place_out, mask=there[:, None] & outside[None, :], other=0.0)
+            if RELU:
+                pulled = tl.where(tl.load(y + place_out, mask=there[:, None] & outside[None, :], other=0.0) == 0.0, 0.0, pulled)
+            rows = tl.load(x + place[:, None] * num_in + column_in[None, :], mask=there[:, None] & inside[None, :], other=0.0)
+            total = tl.dot(pulled, matrix, total, input_precision="tf32x3")
+            weights = tl.dot(tl.trans(pulled), rows, weights, input_precision="tf32x3")
+            summands += tl.sum(pulled, 0)
+        tl.store(grad_x + place[:, None] * num_in + column_in[None, :], total, mask=exists[:, None] & inside[None, :])
+    slot = replica * tl.num_programs(0) + tl.program_id(0)
+    tl.store(grad_weight + slot * num_out * num_in + entry, weights, mask=known)
+    tl.store(grad_bias + slot * num_out + column_out, summands, mask=outside)
+
+
+def _launches(x: Tensor, weight: Tensor, max_chunks: int) -> tuple[tuple[int, int], dict[str, Any]]:
+    """The programs of a pass over the rows of all replicas, and the sizes that they have in common."""
+    num_replicas, num_rows, num_in = x.shape
+    num_out = weight.size(-2)
+    widths = [max(triton.next_power_of_2(width), 16) for width in (num_in, num_out)]
+    rows = max(ROWS * 64 // max(*widths, 64), 16)
+    chunks = min(max(PROGRAMS // num_replicas, 1), max_chunks)
+    chunk = max(triton.next_power_of_2(triton.cdiv(num_rows, chunks)), rows)
+    sizes = {"num_rows": num_rows, "num_in": num_in, "num_out": num_out}
+    shape = {"ROWS": rows, "IN": widths[0], "OUT": widths[1], "CHUNK": chunk, "num_warps": 4 if max(widths) <= 64 else 8}
+    return (max(triton.cdiv(num_rows, chunk), 1), num_replicas), sizes | shape
+
+
+class Linear(torch.autograd.Function):
+    """What :func:`linear` computes, for stacked replicas."""
+
+    @staticmethod
+    def forward(x: Tensor, weight: Tensor, bias: Tensor | None, mask: Tensor | None, relu: bool) -> Tensor:
+        """Multiplies."""
+        y = x.new_empty(*x.shape[:-1], weight.size(-2))
+        grid, sizes = _launches(x, weight, max_chunks=PROGRAMS)
+        with torch.cuda.device_of(x):
+            _forward[grid](
+                *(x, weight, x if bias is None else bias, x if mask is None else mask, y),  # what is not there is not read
+                **sizes,
+                BIAS=bias is not None,
+                MASKED=mask is not None,
+                RELU=relu,
+            )
+        return y
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        """Keeps the input, and the output where its zeros tell what the ReLU stopped."""
+        x, weight, bias, mask, ctx.relu = inputs
+        ctx.has_bias = bias is not None
+        ctx.save_for_backward(x, weight, mask, output if ctx.relu else None)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        """Pulls a gradient back to the rows, the weights and the bias, in one pass."""
+        x, weight, mask, y = ctx.saved_tensors
+        grad = grad.contiguous()
+        grid, sizes = _launches(x, weight, MAX_CHUNKS)
+        grad_x, chunks = torch.empty_like(x), (x.size(0), grid[0])
+        grad_weight, grad_bias = x.new_empty(*chunks, *weight.shape[-2:]), x.new_empty(*chunks, weight.size(-2))
+        with torch.cuda.device_of(x):
+            _backward[grid](
+                *(grad, x, x if y is None else y, weight, x if mask is None else mask, grad_x, grad_weight, grad_bias),
+                **sizes,
+                MASKED=mask is not None,
+                RELU=ctx.relu,
+            )
+        return grad_x, grad_weight.sum(1), grad_bias.sum(1) if ctx.has_bias else None, None, None
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int | None, ...], *inputs: Any) -> tuple[Tensor, int]:
+        """Stacks what ``vmap`` runs over on top of the replicas that are there."""
+        stacked = [
+            (x.expand(info.batch_size, *x.shape) if dim is None else x.movedim(dim, 0)).flatten(0, 1).contiguous()
+            if isinstance(x, Tensor)
+            else x
+            for x, dim in zip(inputs, in_dims, strict=True)
+        ]
+        return Linear.apply(*stacked).unflatten(0, (info.batch_size, -1)), 0
+
+
+def holds(num_in: int, num_out: int) -> bool:
+    """Whether :func:`linear` takes layers of these widths."""
+    return max(num_in, num_out) <= MAX_WIDTH and 2 * num_in * num_out <= MAX_WIDTH**2
+
+
+def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, mask: Tensor | None = None, relu: bool = False) -> Tensor:
+    r"""Applies a linear layer, and a ReLU if told so, to the rows that count.
+
+    .. math::
+        \mathbf{y}_i = \sigma(\mathbf{W} \mathbf{x}_i + \mathbf{b})
+
+    In single precision on a GPU, in one pass over the rows and one for the gradient. Products are taken on tensor cores in three parts
+    (`Markidis et al. <https://arxiv.org/abs/1803.04014>`_, here with TF32), which keeps the accuracy of single precision. Rows that do not
+    count come out as zero, give no gradient and, where many follow each other, take no time. Can be differentiated once.
+
+    Args:
+        x: The rows.
+        weight: The weights.
+        bias: The summands; by default there are none.
+        mask: Which rows count: booleans, or bytes that are not zero; by default all.
+        relu: Whether to set what comes out negative to zero.
+
+    Shapes:
+        - **x:** :math:`(N, F_{in})`
+        - **weight:** :math:`(F_{out}, F_{in})`
+        - **bias:** :math:`(F_{out})`
+        - **mask:** :math:`(N)`
+        - **output:** :math:`(N, F_{out})`
+    """
+    LAUNCHED.add("linear")
+    mask = None if mask is None else mask.to(torch.uint8) if mask.dtype == torch.bool else mask
+    stacked = (None if t is None else t.unsqueeze(0).contiguous() for t in (x, weight, bias, mask))
+    out: Tensor = Linear.apply(*stacked, relu).squeeze(0)
+    return out
