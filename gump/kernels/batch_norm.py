@@ -13,6 +13,7 @@ import triton.language as tl
 from torch import Tensor
 
 from gump.kernels import LAUNCHED
+from gump.kernels.stacking import pointer_to
 
 TILE = 2048
 """How many entries a program holds at a time: at most 32 columns, which make whole cache lines, of as many rows as fit."""
@@ -220,7 +221,7 @@ class BatchNormalization(torch.autograd.Function):
     ) -> tuple[Tensor, ...]:
         """Normalizes."""
         x, weight, bias, mean, var = (tensor.contiguous() for tensor in (x, weight, bias, mean, var))
-        rows = x if mask is None else mask.contiguous()  # a pointer that is not read, where there is no mask
+        rows = pointer_to(None if mask is None else mask.contiguous(), x)
         grid, sizes = _launches(x)
         replicas, num_columns = x.shape[:-2], x.size(-1)
         counts, moments = x.new_empty(grid[2], grid[0]), x.new_empty(grid[2], grid[0], 2, num_columns)
@@ -263,7 +264,7 @@ class BatchNormalization(torch.autograd.Function):
             return (None,) * 8
         x, mask, weight, bias, mean, rstd, share = ctx.saved_tensors
         grad, x, weight, bias = (tensor.contiguous() for tensor in (grad, x, weight, bias))
-        rows = x if mask is None else mask.contiguous()
+        rows = pointer_to(None if mask is None else mask.contiguous(), x)
         grid, sizes = _launches(x)
         sums = x.new_empty(grid[2], grid[0], 2, x.size(-1))
         grad_x, grad_weight, grad_bias = torch.empty_like(x), torch.empty_like(weight), torch.empty_like(bias)
@@ -326,6 +327,5 @@ def batch_norm(
         - **output:** :math:`(*, N, F)`, and :math:`(*, F)` for the mean and the variance
     """
     LAUNCHED.add("batch_norm")
-    mask = None if mask is None else mask.to(torch.uint8) if mask.dtype == torch.bool else mask
     y, mean, _, var, _ = BatchNormalization.apply(x, mask, weight, bias, running_mean, running_var, eps, relu)
     return y, mean, var

@@ -13,13 +13,14 @@ import triton.language as tl
 from torch import Tensor
 
 from gump.kernels import LAUNCHED
+from gump.kernels.stacking import one_replica, pointer_to, stack_replicas
 
-TILE = 2048
+TILE = 1024
 """How many entries of states a program holds at a time."""
 
 
 @triton.jit
-def _forward(
+def _coin_shift_forward(
     h, coin, reverse, mask, scale, out,
     first_arc, num_blocks, num_arcs, width,
     MASKED: tl.constexpr, SCALED: tl.constexpr, DEGREE: tl.constexpr, SIDE: tl.constexpr, BLOCKS: tl.constexpr, WIDTH: tl.constexpr,
@@ -35,7 +36,9 @@ def _forward(
     matrix = coin + (replica * num_blocks + block) * DEGREE * DEGREE
     total = tl.zeros([BLOCKS, SIDE, WIDTH], dtype=tl.float32)
     for j in range(DEGREE):
-        state = tl.load(h + (arc + j)[:, None] * width + feature[None, :], mask=there[:, None] & (feature < width)[None, :], other=0.0)
+        state = tl.load(
+            h + (arc + j)[:, None] * width + feature[None, :], mask=there[:, None] & (feature < width)[None, :], other=0.0
+        )
         weight = tl.load(matrix[:, None] + i[None, :] * DEGREE + j, mask=there[:, None] & (i < DEGREE)[None, :], other=0.0)
         total += weight[:, :, None] * state[:, None, :]
     row = replica * num_arcs + tl.load(reverse + arc[:, None] + i[None, :], mask=exists[:, None] & (i < DEGREE)[None, :], other=0)
@@ -47,7 +50,7 @@ def _forward(
 
 
 @triton.jit
-def _backward(
+def _coin_shift_backward(
     grad, h, coin, reverse, mask, scale, grad_h, grad_coin, grad_scale,
     first_arc, num_blocks, num_arcs, width, first_program, num_programs,
     MASKED: tl.constexpr, SCALED: tl.constexpr, DEGREE: tl.constexpr, SIDE: tl.constexpr, BLOCKS: tl.constexpr, WIDTH: tl.constexpr,
@@ -67,7 +70,9 @@ def _backward(
     total = tl.zeros([BLOCKS, SIDE, WIDTH], dtype=tl.float32)
     for i in range(DEGREE):
         row = replica * num_arcs + tl.load(reverse + arc + i, mask=exists, other=0)
-        pulled = tl.load(grad + row[:, None] * width + feature[None, :], mask=there[:, None] & (feature < width)[None, :], other=0.0)
+        pulled = tl.load(
+            grad + row[:, None] * width + feature[None, :], mask=there[:, None] & (feature < width)[None, :], other=0.0
+        )
         entry = matrix[:, None] + i * DEGREE + j[None, :]
         known = (j < DEGREE)[None, :] & exists[:, None]
         total += tl.load(coin + entry, mask=known & there[:, None], other=0.0)[:, :, None] * pulled[:, None, :]
@@ -88,7 +93,12 @@ def _launches(coins: list[Tensor], width: int, **flags: bool) -> Iterator[tuple[
         side = triton.next_power_of_2(degree)
         blocks = max(TILE // (side * padded), 1)
         grid = (triton.cdiv(num_blocks, blocks), num_replicas)
-        yield grid, first_arc, first_program, {"DEGREE": degree, "SIDE": side, "BLOCKS": blocks, "WIDTH": padded, "num_warps": 4, **flags}
+        yield (
+            grid,
+            first_arc,
+            first_program,
+            {"DEGREE": degree, "SIDE": side, "BLOCKS": blocks, "WIDTH": padded, "num_warps": 2, **flags},
+        )
         first_arc += num_blocks * degree
         first_program += grid[0]
 
@@ -104,11 +114,11 @@ class CoinShift(torch.autograd.Function):
     def forward(h: Tensor, reverse: Tensor, mask: Tensor | None, scale: Tensor | None, *coins: Tensor) -> Tensor:
         """Propagates."""
         out, (num_arcs, width) = torch.empty_like(h), h.shape[1:]
-        pointers = h if mask is None else mask, h if scale is None else scale  # what is not there is not read
+        pointers = pointer_to(mask, h), h if scale is None else scale  # what is not there is not read
         flags = {"MASKED": mask is not None, "SCALED": scale is not None}
         with torch.cuda.device_of(h):
             for coin, (grid, first_arc, _, sizes) in zip(coins, _launches(list(coins), width, **flags), strict=True):
-                _forward[grid](h, coin, reverse, *pointers, out, first_arc, coin.size(1), num_arcs, width, **sizes)
+                _coin_shift_forward[grid](h, coin, reverse, *pointers, out, first_arc, coin.size(1), num_arcs, width, **sizes)
         return out
 
     @staticmethod
@@ -123,29 +133,23 @@ class CoinShift(torch.autograd.Function):
         h, reverse, mask, scale, *coins = ctx.saved_tensors
         (num_arcs, width), grad, grad_h = h.shape[1:], grad.contiguous(), torch.empty_like(h)
         grad_coins = [torch.empty_like(coin) for coin in coins]
-        pointers = h if mask is None else mask, h if scale is None else scale
+        pointers = pointer_to(mask, h), h if scale is None else scale
         launches = list(_launches(coins, width, MASKED=mask is not None, SCALED=scale is not None))
         num_programs = sum(grid[0] for grid, *_ in launches)
         grad_scale = h.new_empty(h.size(0), num_programs)
         with torch.cuda.device_of(h):
             for coin, grad_coin, (grid, first_arc, first_program, sizes) in zip(coins, grad_coins, launches, strict=True):
                 tensors = (grad, h, coin, reverse, *pointers, grad_h, grad_coin, grad_scale)
-                _backward[grid](*tensors, first_arc, coin.size(1), num_arcs, width, first_program, num_programs, **sizes)
+                _coin_shift_backward[grid](*tensors, first_arc, coin.size(1), num_arcs, width, first_program, num_programs, **sizes)
         return grad_h, None, None, None if scale is None else grad_scale.sum(1), *grad_coins
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], *inputs: Tensor | None) -> tuple[Tensor, int]:
         """Stacks what ``vmap`` runs over on top of the replicas that are there."""
-        stacked = [
-            None if x is None else (x.expand(info.batch_size, *x.shape) if dim is None else x.movedim(dim, 0)).flatten(0, 1).contiguous()
-            for x, dim in zip(inputs, in_dims, strict=True)
-        ]
-        return CoinShift.apply(*stacked).unflatten(0, (info.batch_size, -1)), 0
+        return CoinShift.apply(*stack_replicas(info, in_dims, inputs)).unflatten(0, (info.batch_size, -1)), 0
 
 
-def coin_shift(
-    h: Tensor, reverse: Tensor, coins: list[Tensor], scale: Tensor | None = None, mask: Tensor | None = None
-) -> Tensor:
+def coin_shift(h: Tensor, reverse: Tensor, coins: list[Tensor], scale: Tensor | None = None, mask: Tensor | None = None) -> Tensor:
     r"""Mixes the outgoing arcs of every vertex by its coin, flips every arc to its reverse, and adds a multiple of what was there.
 
     What :class:`gump.nn.Propagation` computes in two moves, and GIN's sum after it, in one pass over float32 states on a GPU.
@@ -167,7 +171,5 @@ def coin_shift(
         - **output:** :math:`(A, F)`
     """
     LAUNCHED.add("coin_shift")
-    mask = None if mask is None else mask.to(torch.uint8) if mask.dtype == torch.bool else mask
-    stacked = (None if x is None else x.unsqueeze(0).contiguous() for x in (h, reverse, mask, scale, *coins))
-    out: Tensor = CoinShift.apply(*stacked).squeeze(0)
+    out: Tensor = CoinShift.apply(*one_replica(h, reverse, mask, scale, *coins)).squeeze(0)
     return out

@@ -12,19 +12,16 @@ import triton.language as tl
 from torch import Tensor
 
 from gump.kernels import LAUNCHED
+from gump.kernels.stacking import one_replica, pointer_to, stack_replicas
 
 MAX_WIDTH = 256
 """How wide the input and the output may be for a program to hold the weights of one replica; their product may be at most half the square."""
-ROWS = 64
-"""How many rows are multiplied at a time."""
-PROGRAMS = 1024
-"""How many programs a pass should have, a few for every multiprocessor; each goes on to further rows with the same weights."""
-MAX_CHUNKS = 64
-"""In how many chunks at most the gradients of the weights of one replica are summed."""
+PROGRAMS = 128
+"""How many programs keep a GPU busy; where there would be fewer, each takes fewer rows."""
 
 
 @triton.jit(do_not_specialize=["num_rows"])
-def _forward(
+def _linear_forward(
     x, weight, bias, mask, y,
     num_rows, num_in, num_out,
     BIAS: tl.constexpr, MASKED: tl.constexpr, RELU: tl.constexpr,
@@ -57,7 +54,7 @@ def _forward(
 
 
 @triton.jit(do_not_specialize=["num_rows"])
-def _backward(
+def _linear_backward(
     grad, x, y, weight, mask, grad_x, grad_weight, grad_bias,
     num_rows, num_in, num_out,
     MASKED: tl.constexpr, RELU: tl.constexpr,
@@ -86,8 +83,8 @@ def _backward(
             if RELU:
                 pulled = tl.where(tl.load(y + place_out, mask=there[:, None] & outside[None, :], other=0.0) == 0.0, 0.0, pulled)
             rows = tl.load(x + place[:, None] * num_in + column_in[None, :], mask=there[:, None] & inside[None, :], other=0.0)
-            total = tl.dot(pulled, matrix, total, input_precision="tf32x3")
-            weights = tl.dot(tl.trans(pulled), rows, weights, input_precision="tf32x3")
+            total = tl.dot(pulled, matrix, total, input_precision="bf16x6")
+            weights = tl.dot(tl.trans(pulled), rows, weights, input_precision="bf16x6")
             summands += tl.sum(pulled, 0)
         tl.store(grad_x + place[:, None] * num_in + column_in[None, :], total, mask=exists[:, None] & inside[None, :])
     slot = replica * tl.num_programs(0) + tl.program_id(0)
@@ -95,17 +92,24 @@ def _backward(
     tl.store(grad_bias + slot * num_out + column_out, summands, mask=outside)
 
 
-def _launches(x: Tensor, weight: Tensor, max_chunks: int) -> tuple[tuple[int, int], dict[str, Any]]:
-    """The programs of a pass over the rows of all replicas, and the sizes that they have in common."""
+def _launches(x: Tensor, weight: Tensor, rows: int, tiles: int) -> tuple[tuple[int, int], dict[str, Any]]:
+    """The programs of a pass over the rows of all replicas, and the sizes that they have in common.
+
+    Args:
+        x: The rows.
+        weight: The weights.
+        rows: How many rows a program multiplies at a time, less where they are wider than 64.
+        tiles: How many times it does, where there are enough programs for that.
+    """
     num_replicas, num_rows, num_in = x.shape
     num_out = weight.size(-2)
     widths = [max(triton.next_power_of_2(width), 16) for width in (num_in, num_out)]
-    rows = max(ROWS * 64 // max(*widths, 64), 16)
-    chunks = min(max(PROGRAMS // num_replicas, 1), max_chunks)
-    chunk = max(triton.next_power_of_2(triton.cdiv(num_rows, chunks)), rows)
+    rows = max(rows * 64 // max(*widths, 64), 16)
+    if num_replicas * num_rows <= PROGRAMS * rows:
+        tiles = 1
     sizes = {"num_rows": num_rows, "num_in": num_in, "num_out": num_out}
-    shape = {"ROWS": rows, "IN": widths[0], "OUT": widths[1], "CHUNK": chunk, "num_warps": 4 if max(widths) <= 64 else 8}
-    return (max(triton.cdiv(num_rows, chunk), 1), num_replicas), sizes | shape
+    shape = {"ROWS": rows, "IN": widths[0], "OUT": widths[1], "CHUNK": rows * tiles, "num_warps": 4 if max(widths) <= 64 else 8}
+    return (max(triton.cdiv(num_rows, rows * tiles), 1), num_replicas), sizes | shape
 
 
 class Linear(torch.autograd.Function):
@@ -115,10 +119,10 @@ class Linear(torch.autograd.Function):
     def forward(x: Tensor, weight: Tensor, bias: Tensor | None, mask: Tensor | None, relu: bool) -> Tensor:
         """Multiplies."""
         y = x.new_empty(*x.shape[:-1], weight.size(-2))
-        grid, sizes = _launches(x, weight, max_chunks=PROGRAMS)
+        grid, sizes = _launches(x, weight, rows=128, tiles=1)
         with torch.cuda.device_of(x):
-            _forward[grid](
-                *(x, weight, x if bias is None else bias, x if mask is None else mask, y),  # what is not there is not read
+            _linear_forward[grid](
+                *(x, weight, x if bias is None else bias, pointer_to(mask, x), y),  # what is not there is not read
                 **sizes,
                 BIAS=bias is not None,
                 MASKED=mask is not None,
@@ -139,12 +143,12 @@ class Linear(torch.autograd.Function):
         """Pulls a gradient back to the rows, the weights and the bias, in one pass."""
         x, weight, mask, y = ctx.saved_tensors
         grad = grad.contiguous()
-        grid, sizes = _launches(x, weight, MAX_CHUNKS)
+        grid, sizes = _launches(x, weight, rows=64, tiles=4)
         grad_x, chunks = torch.empty_like(x), (x.size(0), grid[0])
         grad_weight, grad_bias = x.new_empty(*chunks, *weight.shape[-2:]), x.new_empty(*chunks, weight.size(-2))
         with torch.cuda.device_of(x):
-            _backward[grid](
-                *(grad, x, x if y is None else y, weight, x if mask is None else mask, grad_x, grad_weight, grad_bias),
+            _linear_backward[grid](
+                *(grad, x, x if y is None else y, weight, pointer_to(mask, x), grad_x, grad_weight, grad_bias),
                 **sizes,
                 MASKED=mask is not None,
                 RELU=ctx.relu,
@@ -154,13 +158,7 @@ class Linear(torch.autograd.Function):
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], *inputs: Any) -> tuple[Tensor, int]:
         """Stacks what ``vmap`` runs over on top of the replicas that are there."""
-        stacked = [
-            (x.expand(info.batch_size, *x.shape) if dim is None else x.movedim(dim, 0)).flatten(0, 1).contiguous()
-            if isinstance(x, Tensor)
-            else x
-            for x, dim in zip(inputs, in_dims, strict=True)
-        ]
-        return Linear.apply(*stacked).unflatten(0, (info.batch_size, -1)), 0
+        return Linear.apply(*stack_replicas(info, in_dims, inputs)).unflatten(0, (info.batch_size, -1)), 0
 
 
 def holds(num_in: int, num_out: int) -> bool:
@@ -174,8 +172,8 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, mask: Tensor |
     .. math::
         \mathbf{y}_i = \sigma(\mathbf{W} \mathbf{x}_i + \mathbf{b})
 
-    In single precision on a GPU, in one pass over the rows and one for the gradient. Products are taken on tensor cores in three parts
-    (`Markidis et al. <https://arxiv.org/abs/1803.04014>`_, here with TF32), which keeps the accuracy of single precision. Rows that do not
+    In single precision on a GPU, in one pass over the rows and one for the gradient. Products are taken on tensor cores from the
+    parts of split numbers (`Markidis et al. <https://arxiv.org/abs/1803.04014>`_), which keeps the accuracy of single precision. Rows that do not
     count come out as zero, give no gradient and, where many follow each other, take no time. Can be differentiated once.
 
     Args:
@@ -193,7 +191,5 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, mask: Tensor |
         - **output:** :math:`(N, F_{out})`
     """
     LAUNCHED.add("linear")
-    mask = None if mask is None else mask.to(torch.uint8) if mask.dtype == torch.bool else mask
-    stacked = (None if t is None else t.unsqueeze(0).contiguous() for t in (x, weight, bias, mask))
-    out: Tensor = Linear.apply(*stacked, relu).squeeze(0)
+    out: Tensor = Linear.apply(*one_replica(x, weight, bias, mask), relu).squeeze(0)
     return out

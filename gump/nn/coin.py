@@ -12,8 +12,8 @@ from gump.linalg import grover, polar_factor
 from gump.linalg.polar import quintics_within
 from gump.line_graph import EulerianLineGraph
 from gump.nn.arc_linear import check_width
+from gump.nn.incidence import at_arcs
 from gump.nn.pair_score import pair_score
-from gump.nn.rows import select_rows
 
 LARGE = 2**30
 """Bytes below which nobody asks whether they are there."""
@@ -136,13 +136,13 @@ class Coin(torch.nn.Module):
         :math:`\mathbf{W}_t[\mathbf{x}_v ; \mathbf{x}_w]` for the arc to w. Products are taken on the vertices, of which there are
         fewer than arcs, and gathered; what the column has of :math:`\mathbf{x}_v` is added to the rows instead, since only sums count.
         """
-        (vertex, neighbor), width = line_graph.arcs, x.size(-1)
+        width = x.size(-1)
         source, target = self.lin_source.weight, self.lin_target.weight
         at_vertex = source[:, width : 2 * width] + target[:, :width]
         products = x @ torch.cat([source[:, :width], at_vertex, target[:, width : 2 * width]]).t()
         from_neighbor, from_vertex, to_neighbor = products.split(source.size(0), dim=1)
-        rows = select_rows(from_neighbor, neighbor) + select_rows(from_vertex, vertex)
-        columns = select_rows(to_neighbor, neighbor)
+        rows = at_arcs(from_vertex, from_neighbor, line_graph)
+        columns = at_arcs(None, to_neighbor, line_graph)
         if arc_attr is not None:
             rows = rows + arc_attr[line_graph.reverse] @ source[:, 2 * width :].t()
             columns = columns + arc_attr @ target[:, 2 * width :].t()

@@ -1,12 +1,14 @@
 """Linear layers with what follows them, by a kernel where there is one."""
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
 from gump.kernels import runs_kernels
 
 
-def linear(layer: torch.nn.Linear, x: Tensor, mask: Tensor | None = None, act: torch.nn.Module | None = None) -> Tensor:
+def linear(layer: torch.nn.Linear, x: Tensor, mask: Tensor | None = None, act: Callable[[Tensor], Tensor] | None = None) -> Tensor:
     """Computes ``act(layer(x))``, on a GPU with the bias and a ReLU in one pass.
 
     Args:
@@ -21,7 +23,7 @@ def linear(layer: torch.nn.Linear, x: Tensor, mask: Tensor | None = None, act: t
         from gump.kernels.linear import linear as fused_linear
 
         if holds(layer.in_features, layer.out_features):
-            relu = isinstance(act, torch.nn.ReLU)
+            relu = act is torch.relu or isinstance(act, torch.nn.ReLU)
             out = fused_linear(x, weight, layer.bias, mask, relu)
             return out if act is None or relu else act(out)
     out = layer(x)

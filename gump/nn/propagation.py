@@ -61,11 +61,12 @@ class Propagation:
                 from gump.kernels.coin_shift import coin_shift
 
                 return coin_shift(h, self.line_graph.reverse, self.blocks, scale, self.mask).to(dtype)
-            if self.sparse:
-                out = _SparseProduct.apply(self._row_values, h, self._column_values, self.line_graph)
-            else:
-                out = self.shift(self.coin(h))
+            out = self._sparse_product(h) if self.sparse else self.shift(self.coin(h))
             return (out if scale is None else torch.addcmul(out, scale, h)).to(dtype)
+
+    def _sparse_product(self, h: Tensor) -> Tensor:
+        product: Tensor = _SparseProduct.apply(self._row_values, h, self._column_values, self.line_graph)
+        return product
 
     def coin(self, h: Tensor) -> Tensor:
         """Mixes the outgoing arcs of every vertex."""

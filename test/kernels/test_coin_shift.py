@@ -69,8 +69,10 @@ def test_what_padding_holds_makes_no_difference() -> None:
     expected = coin_shift(h, reverse, coins, scale)
     torch.testing.assert_close(out, expected * mask.unsqueeze(-1))
     out.sum().backward()
-    assert bool((dirty.grad[~mask] == 0).all()) and bool(scale.grad.isfinite())
-    assert bool((coins[2].grad[1] == 0).all()) and bool((coins[2].grad[0] != 0).all())
+    assert bool((dirty.grad[~mask] == 0).all())
+    assert bool(scale.grad.isfinite())
+    assert bool((coins[2].grad[1] == 0).all())
+    assert bool((coins[2].grad[0] != 0).all())
 
 
 def test_a_kernel_that_ran_can_be_named() -> None:

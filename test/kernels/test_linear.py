@@ -45,7 +45,8 @@ def test_what_padding_holds_makes_no_difference() -> None:
     out = linear(dirty, weight, bias, mask, relu=True)
     assert bool((out[~mask] == 0).all())
     out.sum().backward()
-    assert bool(weight.grad.isfinite().all()) and bool((dirty.grad[~mask] == 0).all())
+    assert bool(weight.grad.isfinite().all())
+    assert bool((dirty.grad[~mask] == 0).all())
 
 
 def test_replicas_side_by_side_equal_each_alone() -> None:
@@ -63,8 +64,10 @@ def test_replicas_side_by_side_equal_each_alone() -> None:
 
 
 def test_large_layers_are_left_to_torch() -> None:
-    assert holds(64, 64) and holds(128, 256)
-    assert not holds(512, 16) and not holds(256, 256)
+    assert holds(64, 64)
+    assert holds(128, 256)
+    assert not holds(512, 16)
+    assert not holds(256, 256)
 
 
 def test_a_kernel_that_ran_can_be_named() -> None:

@@ -109,7 +109,7 @@ def test_scores_follow_equation_1(attr_width, name):
     line_graph, coin = EulerianLineGraph.from_edge_index(*GRAPHS[name]), coin_of("scores", 6 + attr_width, negative_slope=0.2)
     x, attr = features(line_graph.num_nodes, "none"), normal(line_graph.num_arcs, attr_width) if attr_width else None
     arcs = line_graph.arcs.t().tolist()
-    h = ArcFeatures(x, *line_graph.arcs, attr).dense()
+    h = ArcFeatures(x, line_graph, attr).dense()
     entries = iter(torch.cat([b.flatten() for b in coin(x, line_graph, attr)]))
     for v in line_graph.block_vertices.tolist():
         outgoing = [a for a, (source, _) in enumerate(arcs) if source == v]
