@@ -57,7 +57,7 @@ def _linear_forward(
 def _linear_backward(
     grad, x, y, weight, mask, grad_x, grad_weight, grad_bias,
     num_rows, num_in, num_out,
-    MASKED: tl.constexpr, RELU: tl.constexpr,
+    MASKED: tl.constexpr, RELU: tl.constexpr, PRECISION: tl.constexpr,
     ROWS: tl.constexpr, IN: tl.constexpr, OUT: tl.constexpr, CHUNK: tl.constexpr,
 ):  # fmt: skip
     """Pulls the gradients of a chunk of rows back to them, and sums what they give to the weights and to the bias."""
@@ -83,8 +83,8 @@ def _linear_backward(
             if RELU:
                 pulled = tl.where(tl.load(y + place_out, mask=there[:, None] & outside[None, :], other=0.0) == 0.0, 0.0, pulled)
             rows = tl.load(x + place[:, None] * num_in + column_in[None, :], mask=there[:, None] & inside[None, :], other=0.0)
-            total = tl.dot(pulled, matrix, total, input_precision="bf16x6")
-            weights = tl.dot(tl.trans(pulled), rows, weights, input_precision="bf16x6")
+            total = tl.dot(pulled, matrix, total, input_precision=PRECISION)
+            weights = tl.dot(tl.trans(pulled), rows, weights, input_precision=PRECISION)
             summands += tl.sum(pulled, 0)
         tl.store(grad_x + place[:, None] * num_in + column_in[None, :], total, mask=exists[:, None] & inside[None, :])
     slot = replica * tl.num_programs(0) + tl.program_id(0)
@@ -152,6 +152,7 @@ class Linear(torch.autograd.Function):
                 **sizes,
                 MASKED=mask is not None,
                 RELU=ctx.relu,
+                PRECISION="ieee" if triton.knobs.runtime.interpret else "bf16x6",  # the interpreter knows fewer
             )
         return grad_x, grad_weight.sum(1), grad_bias.sum(1) if ctx.has_bias else None, None, None
 
