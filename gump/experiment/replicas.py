@@ -28,6 +28,9 @@ from gump.record import write_atomically
 EVALUATED_AT_ONCE = 64
 """Graphs of every replica in a batch when nothing is learned."""
 
+SAVING = 0.03
+"""The share of the time that may go into checkpoints."""
+
 SPARE = 1.05
 """How much more room the largest layout gets than was needed when it was made, so that it lasts."""
 
@@ -150,7 +153,7 @@ class ReplicaTrainer:
         """
         if checkpoint is not None:
             self._resume(checkpoint, identity)
-        saved = time.monotonic()
+        saved, pause = time.monotonic(), self.save_every_s
         while not all(progress.finished(self.training) for progress in self.progress):
             start = time.perf_counter()
             active = [progress for progress in self.progress if not progress.finished(self.training)]
@@ -161,9 +164,12 @@ class ReplicaTrainer:
             if watch:
                 last = [{key: values[-1] for key, values in progress.history.items()} for progress in active if progress.history]
                 watch(self.epoch, {key: sum(r[key] for r in last) / len(last) for key in last[0]} if last else {})
-            if checkpoint is not None and time.monotonic() - saved >= self.save_every_s:
+            if checkpoint is not None and (now := time.monotonic()) - saved >= pause:
                 self._save(checkpoint, identity)
                 saved = time.monotonic()
+                pause = self.save_every_s and max(
+                    self.save_every_s, (saved - now) / SAVING
+                )  # a hundred models are not written in no time
         return self.progress
 
     @property
