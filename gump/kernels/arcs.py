@@ -45,7 +45,7 @@ def _spread(
     tl.store(out + arc[:, None] * width + feature[None, :], total, mask=exists[:, None] & (feature < width)[None, :])
 
 
-@triton.jit(do_not_specialize=["num_arcs", "num_nodes"])
+@triton.jit(do_not_specialize=["first_arc", "num_blocks", "num_arcs", "num_nodes"])
 def _collect(
     h, source, reverse, mask, outgoing, incoming,
     first_arc, num_blocks, num_arcs, num_nodes, width,

@@ -19,7 +19,7 @@ TILE = 1024
 """How many entries of states a program holds at a time."""
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["first_arc", "num_blocks", "num_arcs"])
 def _coin_shift_forward(
     h, coin, reverse, mask, scale, out,
     first_arc, num_blocks, num_arcs, width,
@@ -49,7 +49,7 @@ def _coin_shift_forward(
     tl.store(out + place, total, mask=inside & exists[:, None, None])
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["first_arc", "num_blocks", "num_arcs", "first_program", "num_programs"])
 def _coin_shift_backward(
     grad, h, coin, reverse, mask, scale, grad_h, grad_coin, grad_scale,
     first_arc, num_blocks, num_arcs, width, first_program, num_programs,
