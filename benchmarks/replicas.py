@@ -111,8 +111,7 @@ def main() -> None:
     arguments = parser.parse_args()
     device = torch.device(arguments.device)
     trainer = make_trainer(arguments.dataset, arguments.method, arguments.replicas, device, record_steps=False)
-    generators = [torch.Generator().manual_seed(r) for r in range(arguments.replicas)]
-    chunks = trainer._chunks(generators)[:40]
+    chunks = trainer._chunks(0)[:40]
     chunks = [chunk for chunk in chunks if chunk.size(1) == chunks[0].size(1)]
     trainer._make_room("train", chunks)
     layouts = trainer._layouts["train", chunks[0].size(1)]

@@ -31,6 +31,9 @@ EVALUATED_AT_ONCE = 64
 SAVING = 0.03
 """The share of the time that may go into checkpoints."""
 
+AHEAD = 20
+"""How many epochs the first layouts are made for."""
+
 SPARE = 1.05
 """How much more room the largest layout gets than was needed when it was made, so that it lasts."""
 
@@ -180,22 +183,24 @@ class ReplicaTrainer:
     def _train_epoch(self) -> Tensor:
         """Goes once through the training sets; returns the mean loss of every replica."""
         epoch = self.epoch
-        streams = [run_seed(self.seed, index, epoch + 1) for index in self.indices]
-        torch.manual_seed(streams[0])
+        torch.manual_seed(run_seed(self.seed, self.indices[0], epoch + 1))
         self.replicas.model.train()
         scale = self.rate * torch.tensor([not progress.finished(self.training) for progress in self.progress])
         self.optimizer.set_scale(scale * cosine(self.training, epoch))
-        generators = [torch.Generator().manual_seed(stream) for stream in streams]
         total, count = torch.zeros(len(self.indices), device=self.store.device), 0
-        chunks = self._chunks(generators)
+        chunks = self._chunks(epoch)
+        if not any(kind == "train" for kind, _ in self._layouts):
+            ahead = range(epoch + 1, min(epoch + AHEAD, self.training.epochs))
+            self._make_room("train", [*chunks, *(chunk for later in ahead for chunk in self._chunks(later))])
         self._make_room("train", chunks)
         for index in chunks:
             total += index.size(1) * self._step("train", index)
             count += index.size(1)
         return (total / max(count, 1)).cpu()
 
-    def _chunks(self, generators: list[torch.Generator]) -> list[Tensor]:
+    def _chunks(self, epoch: int) -> list[Tensor]:
         """The batches of an epoch, for every replica those that a feed of its own would have."""
+        generators = [torch.Generator().manual_seed(run_seed(self.seed, index, epoch + 1)) for index in self.indices]
         size, chunks = self.training.batch_size, []
         for _ in range(self.training.repeats):
             order = torch.stack(
@@ -276,15 +281,16 @@ class ReplicaTrainer:
         """Trains on a batch, or answers it."""
         run, size = self._learn if kind == "train" else self._answer, index.size(1)
         need = self.store.layout(index)
-        layout = next(layout for layout in self._layouts[kind, size] if layout.holds(need))
+        layout, *larger = (layout for layout in self._layouts[kind, size] if layout.holds(need))
         if not self.record_steps:
             return run(index.to(self.store.device), layout)
-        key = kind, size, layout
-        if key not in self._recorded:
+        if (kind, size, layout) not in self._recorded:
             snapshot = self._snapshot if kind == "train" else None
             self._pool = self._pool or torch.cuda.graph_pool_handle()
-            self._recorded[key] = _Recorded(run, index.to(self.store.device), layout, snapshot, self._pool)
-        return self._recorded[key](index)
+            for each in [*reversed(larger), layout]:  # the largest first, in whose memory the others then find room
+                if (kind, size, each) not in self._recorded:
+                    self._recorded[kind, size, each] = _Recorded(run, index.to(self.store.device), each, snapshot, self._pool)
+        return self._recorded[kind, size, layout](index)
 
     def _learn(self, index: Tensor, layout: Layout) -> Tensor:
         self.optimizer.zero_grad()
@@ -359,6 +365,7 @@ class _Recorded:
         torch.cuda.current_stream().wait_stream(stream)
         if restore:
             restore()
+        torch.cuda.empty_cache()  # of what the first runs took, which recordings cannot use
         self.graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(self.graph, pool=pool):
             self.out = run(self.index, layout)
