@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from io import BytesIO
 from pathlib import Path
@@ -31,7 +31,7 @@ EVALUATED_AT_ONCE = 64
 SAVING = 0.03
 """The share of the time that may go into checkpoints."""
 
-AHEAD = 20
+AHEAD = 100
 """How many epochs the first layouts are made for."""
 
 SPARE = 1.05
@@ -190,8 +190,8 @@ class ReplicaTrainer:
         total, count = torch.zeros(len(self.indices), device=self.store.device), 0
         chunks = self._chunks(epoch)
         if not any(kind == "train" for kind, _ in self._layouts):
-            ahead = range(epoch + 1, min(epoch + AHEAD, self.training.epochs))
-            self._make_room("train", [*chunks, *(chunk for later in ahead for chunk in self._chunks(later))])
+            ahead = range(epoch, min(epoch + AHEAD, self.training.epochs))
+            self._make_room("train", (chunk for later in ahead for chunk in self._chunks(later)))
         self._make_room("train", chunks)
         for index in chunks:
             total += index.size(1) * self._step("train", index)
@@ -262,20 +262,23 @@ class ReplicaTrainer:
             self.rate[replica] *= t.plateau_factor
             state[1] = 0
 
-    def _make_room(self, kind: str, chunks: list[Tensor]) -> None:
+    def _make_room(self, kind: str, chunks: Iterable[Tensor]) -> None:
         """Finds a few layouts for the batches of one size, smaller and larger ones, so that few recordings serve them all with little padding."""
-        for size in {chunk.size(1) for chunk in chunks}:
-            needs = [self.store.layout(chunk) for chunk in chunks if chunk.size(1) == size]
+        needs: dict[int, list[Layout]] = {}
+        for chunk in chunks:
+            needs.setdefault(chunk.size(1), []).append(self.store.layout(chunk))
+        for size, of_size in needs.items():
             layouts = self._layouts.setdefault((kind, size), [])
             if not layouts:
-                needs.sort(key=lambda layout: layout.num_arcs)
+                of_size.sort(key=lambda layout: layout.num_arcs)
                 for share in QUANTILES:
-                    held = needs[: max(round(share * len(needs)), 1)]
+                    held = of_size[: max(round(share * len(of_size)), 1)]
                     layouts.append(functools.reduce(Layout.joined, held).larger(SPARE if share == 1 else 1.0))
-            for need in needs:
-                if not layouts[-1].holds(need):
-                    self._recorded.pop((kind, size, layouts[-1]), None)
-                    layouts[-1] = need.larger(SPARE).joined(layouts[-1])
+            need = functools.reduce(Layout.joined, of_size)
+            if not layouts[-1].holds(need):
+                layouts[-1] = need.larger(SPARE).joined(layouts[-1])
+                self._recorded.clear()  # all of them, since a larger one finds no room in the memory of smaller ones
+                self._pool = None
 
     def _step(self, kind: str, index: Tensor) -> Tensor:
         """Trains on a batch, or answers it."""
