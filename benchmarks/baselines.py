@@ -1,6 +1,7 @@
 """What a training step of every system costs beside one of GCN, and what rewiring a graph costs, in one run on the CPU.
 
     GUMP_DATA=/path/to/datasets python benchmarks/baselines.py
+    GUMP_DATA=/path/to/datasets python benchmarks/baselines.py GIN "GIN (+layer)"
 
 A step is forward, loss, backward and Adam in training mode on one batch, through the same model and batch that a configuration would make.
 All have width 64 and 4 layers unless the row says otherwise. Collating the batch is in no step; grouping arcs by degree is in those of GUMP and
@@ -17,8 +18,9 @@ import dataclasses
 import json
 import os
 import statistics
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -48,6 +50,7 @@ SYSTEMS: dict[str, tuple[Table, list[Table]]] = {
     "GraphConv": ({"conv": "graph"}, []),
     "GCN (+layer)": ({"num_layers": 8}, []),
     "GIN (+layer)": ({"conv": "gin", "num_layers": 8}, []),
+    "GraphConv (+layer)": ({"conv": "graph", "num_layers": 8}, []),
     "DIGL": ({}, [{"kind": "DIGL"}]),
     "SDRF": ({}, [{"kind": "SDRF"}]),
     "FoSR": ({}, [{"kind": "FoSR"}]),
@@ -130,7 +133,7 @@ def step_of(name: str, dataset: Dataset) -> Callable[[], None]:
     return step
 
 
-def preparation_ms(name: str, graphs: list[Data]) -> float:
+def preparation_ms(name: str, graphs: Sequence[Data]) -> float:
     """Mean milliseconds of processor time that the transforms of a system take for a graph."""
     transform = transform_of(settings_of(name, "NCI1"))
     start = time.process_time()
@@ -140,8 +143,10 @@ def preparation_ms(name: str, graphs: list[Data]) -> float:
 
 
 def main() -> None:
-    """Runs all of it."""
+    """Runs all of it, or the systems that are named."""
     torch.set_num_threads(1)
+    if unknown := set(sys.argv[1:]) - set(SYSTEMS):
+        raise SystemExit(f"{', '.join(sorted(unknown))}: not one of {', '.join(SYSTEMS)}")
     if "GUMP_DATA" not in os.environ:
         raise SystemExit("set GUMP_DATA to the folder of the TU datasets")
     print(
@@ -154,8 +159,8 @@ def main() -> None:
         datasets[name] = dataclasses.replace(datasets[name], graphs=[datasets[name][i] for i in chosen.tolist()])
     print(f"{'system':20}" + "".join(f"{name:>10}{'spread':>8}" for name in BATCHES) + f"{'ms/graph':>10}  setting")
     ratios: dict[str, dict[str, float]] = {}
-    for name, (changes, transforms) in SYSTEMS.items():
-        row, cells = {}, ""
+    for name in sys.argv[1:] or SYSTEMS:
+        (changes, transforms), row, cells = SYSTEMS[name], {}, ""
         for dataset, data in datasets.items():
             rounds = [alternate(step_of(name, data), step_of("GCN", data)) for _ in range(ROUNDS)]
             found = [ours / gcn for ours, gcn in rounds]

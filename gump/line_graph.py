@@ -255,27 +255,53 @@ class EulerianLineGraph:
         column = torch.arange(self.num_transitions, device=self.device) + (self._first_column - self._first_in_row)[row]
         return torch.stack([self.reverse[row], column])
 
-    @_kept
+    @property
     def by_row(self) -> CompressedTransitions:
         """The transitions by the arc that gathers: the rows of the operator."""
+        return self.compressed(self.max_degree)[0]
+
+    @property
+    def by_column(self) -> CompressedTransitions:
+        """The transitions by the arc that is gathered from: the rows of the transposed operator."""
+        return self.compressed(self.max_degree)[1]
+
+    def compressed(self, max_degree: int) -> tuple[CompressedTransitions, CompressedTransitions]:
+        """Groups the transitions at vertices up to a degree, by the arc that gathers and by the arc that is gathered from.
+
+        Vertices above it are hubs, of whose transitions there are too many to list.
+        """
+        max_degree = max((degree for degree in self.block_sizes if degree <= max_degree), default=0)
+        if max_degree not in self._compressed:
+            with torch.inference_mode(False):
+                self._compressed[max_degree] = self._by_row(max_degree), self._by_column(max_degree)
+        return self._compressed[max_degree]
+
+    @_kept
+    def _compressed(self) -> dict[int, tuple[CompressedTransitions, CompressedTransitions]]:
+        return {}
+
+    def _by_row(self, max_degree: int) -> CompressedTransitions:
         degree = self.arc_degree.index_select(0, self.reverse)
+        degree = degree * (degree <= max_degree)
+        num_transitions = sum(g.num_blocks * g.degree**2 for g in self.groups if g.degree <= max_degree)
         pointer = torch.nn.functional.pad(degree.cumsum(0), (1, 0)).int()
-        row = torch.arange(self.num_arcs, device=self.device).repeat_interleave(degree, output_size=self.num_transitions)
-        place = torch.arange(self.num_transitions, device=self.device, dtype=torch.int)
+        row = torch.arange(self.num_arcs, device=self.device).repeat_interleave(degree, output_size=num_transitions)
+        place = torch.arange(num_transitions, device=self.device, dtype=torch.int)
         first_column = self._first_column.int().index_select(0, self.reverse) - pointer[:-1]
         first_in_row = self._first_in_row.int().index_select(0, self.reverse) - pointer[:-1]
         return CompressedTransitions(pointer, first_column.index_select(0, row) + place, first_in_row.index_select(0, row) + place)
 
-    @_kept
-    def by_column(self) -> CompressedTransitions:
-        """The transitions by the arc that is gathered from: the rows of the transposed operator."""
+    def _by_column(self, max_degree: int) -> CompressedTransitions:
         index, order = [self.reverse[:0].int()], [self.reverse[:0].int()]
         for group in self.groups:
+            if group.degree > max_degree:
+                break
             n, d = group.num_blocks, group.degree
             index.append(self.reverse[group.arcs].int().view(n, 1, d).expand(n, d, d).reshape(-1))
             place = torch.arange(group.first_transition, group.first_transition + n * d * d, device=self.device, dtype=torch.int)
             order.append(place.view(n, d, d).mT.reshape(-1))
-        pointer = torch.nn.functional.pad(self.arc_degree.cumsum(0), (1, 0))
+        degree = self.arc_degree * (self.arc_degree <= max_degree)
+        pointer = torch.nn.functional.pad(degree.cumsum(0), (1, 0))
         return CompressedTransitions(pointer.int(), torch.cat(index), torch.cat(order))
 
     def to_edge_index(self) -> Tensor:

@@ -13,6 +13,9 @@ from typing import Any, Self
 FORMAT = 1
 """The version of the layout of a record."""
 
+RULES = ("loss", "metric", "last")
+"""How the epoch that counts is chosen: by the best validation loss, by the best validation measure, or as the last one."""
+
 
 @dataclass
 class Record:
@@ -31,9 +34,10 @@ class Record:
         history: One list per series, an entry per epoch.
         predictions: By selection rule, what was predicted for each answer of the test set, in the order of ``test_index``; as ``"target"`` what
             was right.
-        test_index: The numbers of the test set's graphs (or vertices).
-        provenance: ``commit``, ``clean``, ``versions``, ``device``, ``path`` (kernel or plain), ``precision``, ``host``, and the runs it was trained
-            ``side_by_side_with``.
+        test_index: The numbers of the test set's graphs or vertices; of a pair of vertices u < v that may be linked, u times the number of
+            vertices plus v.
+        provenance: ``config`` (its file), ``commit``, ``clean``, ``versions``, ``device``, ``num_devices``, ``num_threads``, ``path`` (kernel or
+            plain), ``precision``, ``host``, and the runs it was trained ``side_by_side_with``.
         cost: ``time_s``, ``epoch_time_s``, ``peak_memory_bytes``, ``num_parameters``.
         note: What has to be said beside the number.
         status: ``"finished"``, or ``"diverged"`` with the reason in ``note``.
@@ -55,6 +59,11 @@ class Record:
     note: str = ""
     status: str = "finished"
     format: int = FORMAT
+
+    @property
+    def select(self) -> str:
+        """The rule by which the number counts, the setting ``train.select``; by loss in records that are older than it."""
+        return str(self.settings.get("train", {}).get("select", RULES[0]))
 
     def path(self, root: str | os.PathLike[str]) -> Path:
         """Where the record lies under a folder of records."""

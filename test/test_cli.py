@@ -1,5 +1,6 @@
 import json
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,7 +12,7 @@ from fake_configs import tiny_tables, write_toml
 from typer.testing import CliRunner
 
 from gump.cli import app
-from gump.experiment.listing import TABLES
+from gump.experiment.listing import BENCHMARKS, TABLES
 from gump.record import Record, load_records
 
 Call = Callable[..., Any]
@@ -32,7 +33,7 @@ def config(tmp_path: Path) -> Path:
     return write_toml(tmp_path / "configs/fake/tiny.toml", tiny_tables(published={"value": 86.72, "interval": 1.53}))
 
 
-@pytest.mark.parametrize("command", [[], ["list"], ["run"], ["report"]])
+@pytest.mark.parametrize("command", [[], ["list"], ["run"], ["report"], ["diagnose"], ["explore"], ["figure"]])
 def test_help_fits_a_screen_and_has_an_example(gump: Call, command: list[str]) -> None:
     result = gump(*command, "--help")
     lines = result.output.splitlines()
@@ -47,13 +48,14 @@ def test_configurations_become_records_and_records_a_page(gump: Call, config: Pa
     result = gump("run", config, "--device", "cpu")
     assert result.exit_code == 0, result.output
     header, row = (line.split("\t") for line in result.stdout.splitlines())
-    assert header == ["configuration", "set", "runs", "measure", "by loss", "by measure", "last", "published"]
+    columns = ["configuration", "set", "runs", "measure", "selected by", "test", "by loss", "by metric", "last", "published"]
+    assert header == columns
     assert (row[:4], row[-1]) == (["fake/tiny", "", "2", "accuracy"], "86.72")
     records = load_records("records")
     assert [record.index for record in records] == [0, 1]
-    assert float(row[4]) == pytest.approx(100 * sum(record.results["loss"]["test"] for record in records) / 2, abs=1e-2), (
-        "in percent"
-    )
+    means = [100 * sum(record.results[rule]["test"] for record in records) / 2 for rule in ("loss", "metric", "last")]
+    assert row[4] == "loss"
+    assert [float(cell) for cell in row[5:9]] == pytest.approx([means[0], *means], abs=1e-2), "in percent"
     page = gump("report", "records", "--out", "page")
     assert page.exit_code == 0, page.output
     [markdown] = Path("page").glob("*.md")
@@ -112,6 +114,9 @@ def test_a_run_that_diverges_has_an_exit_code_of_its_own(gump: Call, config: Pat
         (["run", "CONFIG", "--splits", "3-1"], "'--splits' must be numbers and ranges such as 0-9,12 (got '3-1')"),
         (["run", "CONFIG", "--device", "abacus"], "abacus"),
         (["run", "CONFIG", "--tensorboard", "t", "--jobs", "2"], "'--tensorboard' cannot follow several runs at a time"),
+        (["run", "CONFIG", "--devices", "2", "--jobs", "2"], "'--devices' and '--jobs' exclude each other"),
+        (["run", "CONFIG", "--replicas", "2", "--jobs", "2"], "'--replicas' and '--jobs' exclude each other"),
+        (["run", "CONFIG", "--set", "train.select=best"], "'train.select' must be one of ('loss', 'metric', 'last') (got 'best')"),
         (["run", "BROKEN"], "broken.toml is not valid TOML: "),
         (["run", "CONFIG", "--set", "dataset.kind=tu", "--set", "dataset.name=MUTAG"], "'dataset.num_graphs' is not a setting"),
         (["list", "weather"], "'what' must be one of datasets, models, transforms, protocols, configs or all (got 'weather')"),
@@ -149,7 +154,7 @@ def test_an_interruption_is_said_in_one_line(gump: Call, config: Path, monkeypat
     def interrupt(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("gump.experiment.run.Trainer.fit", interrupt)
+    monkeypatch.setattr("gump.experiment.workshop.Trainer.fit", interrupt)
     result = gump("run", config, "--device", "cpu")
     assert result.exit_code == 130
     assert result.stderr.splitlines() == ["interrupted; what is finished is kept, and the same command goes on from here"]
@@ -177,14 +182,28 @@ def test_lists_are_tables_of_plain_text(gump: Call, config: Path, what: str) -> 
     assert all(row[1] for row in rows)
 
 
-def test_a_missing_dataset_is_a_row_that_says_what_is_missing(gump: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "data").mkdir()
+def test_a_dataset_that_is_not_here_is_a_row_that_says_how_to_get_it_and_one_that_is_damaged_what_is_wrong(
+    gump: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "data/PROTEINS/raw").mkdir(parents=True)
+    (tmp_path / "data/PROTEINS/raw/PROTEINS_A.txt").write_text("1, 2")
     monkeypatch.setenv("GUMP_DATA", str(tmp_path / "data"))
-    monkeypatch.setattr("urllib.request.urlopen", lambda *_, **__: (_ for _ in ()).throw(OSError("no way out of a test")))
+    asked: list[Any] = []
+    monkeypatch.setattr("urllib.request.urlopen", lambda *address, **_: asked.append(address))
     result = gump("list")
     assert result.exit_code == 0, result.output
-    assert "MUTAG\t'MUTAG' is not in " in result.stdout
-    assert "put its raw files under " in result.stdout
+    assert not asked, "a list downloads nothing"
+    header, *rows = (line.split("\t") for line in result.stdout.splitlines() if line.count("\t") > 5)
+    table = {row[0]: dict(zip(header, row, strict=True)) for row in rows}
+    assert set(table) == set(BENCHMARKS)
+    for name, row in table.items():
+        assert row["num_graphs"] == ""
+        assert (row["not here"] == "", row["what is wrong"] == "") == ((True, False) if name == "PROTEINS" else (False, True)), name
+    where = tmp_path / "data/MUTAG/raw"
+    assert table["MUTAG"]["not here"].startswith(
+        f"'MUTAG' is not in {tmp_path / 'data'}; put its raw files under {where}; `gump run`"
+    )
+    assert "graph_indicator.txt is missing" in table["PROTEINS"]["what is wrong"]
     assert all(f"\n{word}\t" in result.stdout for word in ("GUMP", "AddLineGraph", "fresh"))
 
 
@@ -195,6 +214,7 @@ def test_statistics_are_those_of_the_data(gump: Call, data_root: Path, monkeypat
     header, row = (line.split("\t") for line in gump("list", "datasets").stdout.splitlines())
     table = dict(zip(header, row, strict=True))
     assert (table["dataset"], table["num_graphs"], table["avg_nodes"], table["num_targets"]) == ("MUTAG", "188", "17.93", "2")
+    assert (table["not here"], table["what is wrong"]) == ("", "")
 
 
 @pytest.mark.slow
@@ -220,6 +240,90 @@ def test_two_processes_share_every_batch_and_one_speaks(config: Path, tmp_path: 
         (0, "finished", 3),
         (1, "finished", 3),
     ]
+
+
+BLOCKED = ("matplotlib", "rdkit", "sklearn", "ogb", "tensorboard")
+WITHOUT = """
+import importlib.metadata, sys
+blocked, real = sys.argv.pop(1).split(), importlib.metadata.distribution
+
+def found(name):
+    if name in blocked:
+        raise importlib.metadata.PackageNotFoundError(name)
+    return real(name)
+
+class Finder:
+    def __init__(self, real):
+        self.real = real
+    def __getattr__(self, name):
+        return getattr(self.real, name)
+    def find_spec(self, name, *rest):
+        return None if name.partition(".")[0] in blocked else self.real.find_spec(name, *rest)
+
+importlib.metadata.distribution = found
+sys.meta_path[:] = map(Finder, sys.meta_path)
+from gump.cli import app
+try:
+    app()
+finally:
+    assert not [name for name in sys.modules if name.partition(".")[0] in blocked], "imported all the same"
+"""
+
+
+def test_from_configuration_to_record_only_what_a_plain_machine_has_is_imported(config: Path, tmp_path: Path) -> None:
+    arguments = [
+        "run",
+        str(config),
+        "--device",
+        "cpu",
+        "--splits",
+        "0",
+        "--set",
+        "train.epochs=1",
+        "--records",
+        str(tmp_path / "r"),
+    ]
+    environment = {**os.environ, "GUMP_CACHE": str(tmp_path / "cache"), "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-c", WITHOUT, " ".join(BLOCKED), *arguments]
+    result = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert result.returncode == 0, result.stderr
+    assert len(load_records(tmp_path / "r")) == 1
+
+
+@pytest.mark.slow
+def test_five_splits_of_mutag_stand_beside_the_published_number(gump: Call, data_root: Path) -> None:
+    path = Path(__file__).parents[1] / "configs/tu/mutag_gin_gump.toml"
+    made = gump("run", path, "--splits", "0-4", "--device", "cpu", "--set", "train.epochs=2")
+    assert made.exit_code == 0, made.output
+    assert [(record.index, len(record.test_index)) for record in load_records("records")] == [(i, 20) for i in range(5)]
+    page = gump("report")
+    assert page.exit_code == 0, page.output
+    row = next(line for line in page.stdout.split("### Every number")[1].splitlines() if line.startswith("| MUTAG"))
+    cells = [cell.strip() for cell in row.split("|")]
+    assert (cells[1], cells[2].partition("[")[0], *cells[3:5]) == ("MUTAG", "GIN-GUMP", "train.epochs=2", "5")
+    assert "86.72 ± 1.53" in cells
+
+
+def test_the_command_of_the_report_runs_the_row_again(gump: Call, tmp_path: Path) -> None:
+    path = write_toml(tmp_path / "my files/tiny.toml", tiny_tables(protocol={"num_runs": 5}, model={"dropout": 0.2}))
+    settings = ["--set", f"train.lr={0.01 / 3}", "--set", "model.norm=none", "--set", "train.epochs=2"]
+    first = gump("run", path, "--device", "cpu", "--splits", "3,0,1", "--replicas", "2", *settings)
+    assert first.exit_code == 0, first.output
+    page = gump("report", "records", "--out", "page")
+    commands = [shlex.split(line) for line in page.stdout.splitlines() if line.startswith("gump run ")]
+    assert len(commands) == 2, "one for the group of two and one for the run alone"
+    for command in commands:
+        again = gump(*command[1:])
+        assert again.exit_code == 0, again.output
+    pair = [{path.relative_to(root): result(path) for path in Path(root).rglob("*.json")} for root in ("records", "out/again")]
+    assert pair[0] == pair[1]
+    assert len(pair[0]) == 3
+
+
+def result(path: Path) -> tuple[Any, ...]:
+    """What must repeat of a record."""
+    record = Record.load(path)
+    return record.settings, record.history, record.predictions, record.provenance["side_by_side_with"]
 
 
 def test_piped_output_of_the_command_is_plain_and_stays_apart_from_what_is_said(config: Path, tmp_path: Path) -> None:

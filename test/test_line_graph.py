@@ -97,6 +97,20 @@ def test_rows_and_columns_describe_one_matrix_and_its_transpose(edge_index):
 
 
 @on_every_graph
+@pytest.mark.parametrize("max_degree", [0, 1, 2, 3])
+def test_compressed_transitions_leave_out_those_at_hubs(max_degree, edge_index):
+    line_graph = EulerianLineGraph.from_edge_index(edge_index)
+    size, values = (line_graph.num_arcs,) * 2, 1.0 + torch.arange(line_graph.num_transitions)
+    gathers, gathered = line_graph.transitions()
+    keep = line_graph.arc_degree[gathered] <= max_degree
+    matrix = torch.zeros(size).index_put((gathers[keep], gathered[keep]), values[keep])
+    for layout, expected in zip(line_graph.compressed(max_degree), (matrix, matrix.t()), strict=True):
+        assert layout.arc.numel() == layout.order.numel() == int(keep.sum())
+        row = torch.arange(size[0]).repeat_interleave(layout.pointer.diff())
+        assert torch.equal(torch.zeros(size).index_put((row, layout.arc), values[layout.order]), expected)
+
+
+@on_every_graph
 def test_the_listed_arcs_read_the_graph_back(edge_index):
     directed = EulerianLineGraph.from_edge_index(edge_index, 7, directed=True)
     undirected = EulerianLineGraph.from_edge_index(edge_index, 7)

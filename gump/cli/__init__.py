@@ -9,6 +9,9 @@ if not all(map(find_spec, ("lightning_fabric", "pandas", "rich", "torchmetrics",
 
 import typer
 
+from gump.cli.diagnose import diagnose
+from gump.cli.explore import explore
+from gump.cli.figure import figure
 from gump.cli.list import list_command
 from gump.cli.report import report
 from gump.cli.run import DIVERGED, run
@@ -26,6 +29,9 @@ app = typer.Typer(
 app.command("list")(list_command)
 app.command()(run)
 app.command()(report)
+app.command()(diagnose)
+app.command()(explore)
+app.command()(figure)
 
 
 def main() -> None:

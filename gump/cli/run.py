@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from statistics import mean
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -57,6 +56,8 @@ def run(
             raise ValueError("'--tensorboard' cannot follow several runs at a time; leave out --jobs")
         if replicas > 1 and jobs > 1:
             raise ValueError("'--replicas' and '--jobs' exclude each other: replicas are one program")
+        if devices > 1 and jobs > 1:
+            raise ValueError("'--devices' and '--jobs' exclude each other: either processes share a batch or they share the runs")
         indices = None if splits is None else parse_indices(splits)
         made = []
         with _bars(sum(len(indices or range(config.protocol.num_runs)) for config in loaded)) as (watches, advance):
@@ -100,21 +101,18 @@ def _speaks() -> bool:
 
 
 def _print_summary(records: list[Record]) -> None:
-    """One line per configuration: what its runs reached on the test set, by either rule of choice."""
-    from gump.report.statistics import PERCENT
+    """One line per configuration: what its runs reached on the test set, by the rule that it names and by all three."""
+    from gump.report.statistics import COLUMNS, PERCENT, Summary
 
-    groups: dict[tuple[str, str], list[Record]] = {}
+    groups: dict[tuple[str, str], dict[int, Record]] = {}
     for record in records:
-        groups.setdefault((record.name, record.variant), []).append(record)
+        groups.setdefault((record.name, record.variant), {})[record.index] = record
     rows = []
     for (name, variant), group in groups.items():
-        scale, digits = (100, 2) if group[0].metric in PERCENT else (1, 4)  # as the published numbers are printed
-        values = [_test_values(group, rule) for rule in ("loss", "metric", "last")]
-        cells = [f"{scale * mean(v):.{digits}f}" if v else "-" for v in values]
-        value = group[0].published.get("value", "-")
-        rows.append([name, variant, str(len(group)), group[0].metric, *cells, str(value)])
-    print_table("runs", ["configuration", "set", "runs", "measure", "by loss", "by measure", "last", "published"], rows)
-
-
-def _test_values(records: list[Record], rule: str) -> list[float]:
-    return [record.results[rule]["test"] for record in records if record.results.get(rule, {}).get("test") is not None]
+        found, first = Summary.of(list(group.values())).estimates, next(iter(group.values()))
+        digits = 2 if first.metric in PERCENT else 4  # as the published numbers are printed
+        cells = [f"{found[rule].mean:.{digits}f}" if rule in found else "-" for rule in COLUMNS]
+        value = first.published.get("value", "-")
+        rows.append([name, variant, str(len(group)), first.metric, first.select, *cells, str(value)])
+    columns = ["configuration", "set", "runs", "measure", "selected by", "test", "by loss", "by metric", "last", "published"]
+    print_table("runs", columns, rows)

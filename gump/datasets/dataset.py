@@ -36,7 +36,7 @@ class Dataset(Sequence[Data]):
     """
 
     name: str
-    graphs: list[Data]
+    graphs: Sequence[Data]
     task: str
     num_targets: int
     level: str = "graph"
@@ -72,7 +72,7 @@ class Dataset(Sequence[Data]):
     @overload
     def __getitem__(self, index: slice) -> list[Data]: ...
     def __getitem__(self, index: int | slice) -> Data | list[Data]:
-        return self.graphs[index]
+        return list(self.graphs[index]) if isinstance(index, slice) else self.graphs[index]
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}('{self.name}', {len(self)} graphs, {self.task} of {self.level}s, num_targets={self.num_targets})"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -93,6 +94,14 @@ def import_rdkit() -> Any:
     except ImportError as error:
         raise ImportError("molecules need RDKit: pip install 'torch-gump[mol]'") from error
     return Chem
+
+
+def rdkit_version() -> str | None:
+    """The version of RDKit, which is not imported for it; ``None`` if it is not installed."""
+    try:
+        return version("rdkit")
+    except PackageNotFoundError:
+        return None
 
 
 def _categories(rows: Sequence[tuple[Any, ...]], features: dict[str, tuple[Any, ...]]) -> np.ndarray:

@@ -12,7 +12,7 @@ from gump.datasets.cache import Arrays, cached, to_graphs
 from gump.datasets.checksums import REGENERATED
 from gump.datasets.dataset import Dataset
 from gump.datasets.molecule import ATOM_SIZES, BOND_SIZES
-from gump.datasets.raw import Location, download, find_raw, parse_table, read_raw, unpack
+from gump.datasets.raw import Location, download_file, find_raw, parse_table, read_raw, unpack
 
 URL = "http://snap.stanford.edu/ogb/data/graphproppred/csv_mol_download/hiv.zip"
 FOLDER = "ogbg_molhiv"
@@ -31,7 +31,7 @@ NOTES = {
 SPLIT = {"train": "train", "val": "valid", "test": "test"}
 
 
-def load_molhiv(root: Location | None = None, cache: Location | bool | None = None) -> Dataset:
+def load_molhiv(root: Location | None = None, cache: Location | bool | None = None, download: bool = True) -> Dataset:
     """Reads ``ogbg-molhiv`` (`Hu et al. 2020 <https://arxiv.org/abs/2005.00687>`_): does a molecule keep HIV from replicating?
 
     41,127 molecules with categories as features, nine for atoms and three for bonds, in OGB's csv files. Every bond is listed in both
@@ -43,9 +43,10 @@ def load_molhiv(root: Location | None = None, cache: Location | bool | None = No
     Args:
         root: The folder that holds ``ogbg_molhiv/raw/edge.csv.gz`` and its siblings, as for :func:`load_tu`.
         cache: As for :func:`load_tu`.
+        download: As for :func:`load_tu`.
     """
     raw, split = [f"raw/{part}.csv.gz" for part in COLUMNS], [f"split/scaffold/{part}.csv.gz" for part in SPLIT.values()]
-    folder = find_raw(FOLDER, raw + split, root, cache, _fetch)
+    folder = find_raw(FOLDER, raw + split, root, cache, _fetch if download else None)
     arrays = cached(cache, FOLDER, {}, [folder / file for file in raw + split], lambda: _read(folder))
     note = NOTES[bool(arrays["regenerated"])]
     return Dataset(
@@ -62,7 +63,7 @@ def load_molhiv(root: Location | None = None, cache: Location | bool | None = No
 
 def _fetch(folder: Path) -> None:
     archive = folder / "archive.zip"
-    download(URL, archive)
+    download_file(URL, archive)
     unpack(archive, folder)
     archive.unlink()
 

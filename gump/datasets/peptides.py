@@ -17,9 +17,9 @@ import torch
 
 from gump.datasets.cache import Arrays, cached, to_graphs
 from gump.datasets.dataset import Dataset
-from gump.datasets.molecule import ATOM_SIZES, BOND_SIZES, Molecule, import_rdkit, read_molecule
+from gump.datasets.molecule import ATOM_SIZES, BOND_SIZES, Molecule, import_rdkit, rdkit_version, read_molecule
 from gump.datasets.pickles import unpickle_arrays
-from gump.datasets.raw import Location, download, find_raw, parse_table, read_raw
+from gump.datasets.raw import Location, download_file, find_raw, parse_table, read_raw
 
 FUNCTIONAL, STRUCTURAL = "peptides-functional", "peptides-structural"
 NAMES = {"functional": "peptides-func", "structural": "peptides-struct", "descriptors": "peptides-descriptors"}
@@ -48,7 +48,12 @@ NOTES = {
 """What has to be said beside a number."""
 
 
-def load_peptides(target: str = "functional", root: Location | None = None, cache: Location | bool | None = None) -> Dataset:
+def load_peptides(
+    target: str = "functional",
+    root: Location | None = None,
+    cache: Location | bool | None = None,
+    download: bool = True,
+) -> Dataset:
     """Reads the 15,535 peptides of the Long Range Graph Benchmark (`Dwivedi et al. 2022 <https://arxiv.org/abs/2206.08164>`_).
 
     Molecules of 151 atoms on average, made from SMILES with RDKit, with OGB's categories as features. Three questions can be asked:
@@ -69,13 +74,15 @@ def load_peptides(target: str = "functional", root: Location | None = None, cach
         root: The folder that holds ``peptides-functional/raw/peptide_multi_class_dataset.csv.gz`` and
             ``peptides-functional/split/stratified-random/train.csv.gz``, ``val.csv.gz`` and ``test.csv.gz`` (row numbers); and
             ``peptides-structural/raw/peptide_structure_normalized_dataset.csv.gz`` for the structure. As for :func:`load_tu`.
-        cache: As for :func:`load_tu`.
+        cache: As for :func:`load_tu`. Another version of RDKit makes another entry, since it may see molecules otherwise.
+        download: As for :func:`load_tu`.
     """
     if target not in NAMES:
         raise ValueError(f"'target' must be one of {', '.join(map(repr, NAMES))} (got {target!r})")
     folder = STRUCTURAL if target == "structural" else FUNCTIONAL
-    table, split_paths = _find(folder, root, cache)
-    arrays = cached(cache, folder, {}, [table, *split_paths.values()], lambda: _read(folder, table, split_paths))
+    table, split_paths = _find(folder, root, cache, download)
+    files, settings = [table, *split_paths.values()], {"rdkit": rdkit_version()}
+    arrays = cached(cache, folder, settings, files, lambda: _read(folder, table, split_paths))
     split = {part: torch.from_numpy(arrays[part]) for part in SPLIT}
     if target == "functional":
         y = arrays["labels"].astype(np.float32)
@@ -100,19 +107,19 @@ def standardize(values: np.ndarray, train: np.ndarray) -> np.ndarray:
     return ((values - part.mean(axis=0)) / np.where(scale > 0, scale, 1)).astype(np.float32)
 
 
-def _find(folder: str, root: Location | None, cache: Location | bool | None) -> tuple[Path, dict[str, Path]]:
+def _find(folder: str, root: Location | None, cache: Location | bool | None, download: bool) -> tuple[Path, dict[str, Path]]:
     """The table and the split, which both tables share and which lies beside the functions."""
     if folder == STRUCTURAL:
-        table = find_raw(folder, [f"raw/{CSV[folder]}"], root, cache, _fetch_structural) / "raw" / CSV[folder]
-        return table, _find(FUNCTIONAL, root, cache)[1]
-    found = find_raw(folder, [f"raw/{CSV[folder]}", *SPLIT.values()], root, cache, _fetch_functional)
+        found = find_raw(folder, [f"raw/{CSV[folder]}"], root, cache, _fetch_structural if download else None)
+        return found / "raw" / CSV[folder], _find(FUNCTIONAL, root, cache, download)[1]
+    found = find_raw(folder, [f"raw/{CSV[folder]}", *SPLIT.values()], root, cache, _fetch_functional if download else None)
     return found / "raw" / CSV[folder], {part: found / file for part, file in SPLIT.items()}
 
 
 def _fetch_functional(folder: Path) -> None:
-    download(URLS[FUNCTIONAL], folder / "raw" / CSV[FUNCTIONAL])
+    download_file(URLS[FUNCTIONAL], folder / "raw" / CSV[FUNCTIONAL])
     pickle = folder / "split.pickle"
-    download(URL_SPLIT, pickle, MD5_SPLIT)
+    download_file(URL_SPLIT, pickle, MD5_SPLIT)
     split = unpickle_arrays(pickle.read_bytes())
     pickle.unlink()
     for part, file in SPLIT.items():
@@ -122,7 +129,7 @@ def _fetch_functional(folder: Path) -> None:
 
 
 def _fetch_structural(folder: Path) -> None:
-    download(URLS[STRUCTURAL], folder / "raw" / CSV[STRUCTURAL])
+    download_file(URLS[STRUCTURAL], folder / "raw" / CSV[STRUCTURAL])
 
 
 def _read(folder: str, table: Path, split_paths: dict[str, Path]) -> Arrays:

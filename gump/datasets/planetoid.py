@@ -15,7 +15,7 @@ from gump.datasets.cache import Arrays, cached
 from gump.datasets.checksums import SHA256
 from gump.datasets.dataset import Dataset
 from gump.datasets.pickles import unpickle_arrays
-from gump.datasets.raw import Location, download, find_raw, read_raw
+from gump.datasets.raw import Location, download_file, find_raw, read_raw
 
 URL = "https://github.com/kimiyoung/planetoid/raw/master/data/{file}"
 PLANETOID = ("Cora", "CiteSeer", "PubMed")
@@ -23,7 +23,13 @@ PARTS = ("x", "tx", "allx", "y", "ty", "ally", "graph", "test.index")
 NUM_VAL = 500
 
 
-def load_planetoid(name: str, root: Location | None = None, cache: Location | bool | None = None, level: str = "node") -> Dataset:
+def load_planetoid(
+    name: str,
+    root: Location | None = None,
+    cache: Location | bool | None = None,
+    level: str = "node",
+    download: bool = True,
+) -> Dataset:
     """Reads a citation network (`Yang et al. 2016 <https://arxiv.org/abs/1603.08861>`_): one graph of papers with their topics.
 
     The public split has twenty papers per class to train on, 500 for validation and 1,000 for the test. Citations are undirected here, each
@@ -39,13 +45,14 @@ def load_planetoid(name: str, root: Location | None = None, cache: Location | bo
         root: The folder that holds ``NAME/raw/ind.NAME.x`` and its siblings (``NAME`` in lower case there), as for :func:`load_tu`.
         cache: As for :func:`load_tu`.
         level: ``"node"`` to ask for the topics; ``"link"`` to ask which papers are linked, for which there is no official split.
+        download: As for :func:`load_tu`.
     """
     if name not in PLANETOID:
         raise ValueError(f"'name' must be one of {', '.join(map(repr, PLANETOID))} (got {name!r})")
     if level not in ("node", "link"):
         raise ValueError(f"'level' must be 'node' or 'link' (got {level!r})")
     files = [f"raw/ind.{name.lower()}.{part}" for part in PARTS]
-    folder = find_raw(name, files, root, cache, partial(_fetch, files))
+    folder = find_raw(name, files, root, cache, partial(_fetch, files) if download else None)
     paths = [folder / file for file in files]
     arrays = cached(cache, name, {}, paths, lambda: _read(name, paths))
     tensors = {key: torch.from_numpy(array) for key, array in arrays.items()}
@@ -58,7 +65,7 @@ def load_planetoid(name: str, root: Location | None = None, cache: Location | bo
 
 def _fetch(files: list[str], folder: Path) -> None:
     for file in files:
-        download(URL.format(file=Path(file).name), folder / file)
+        download_file(URL.format(file=Path(file).name), folder / file)
 
 
 def _unpickle(name: str, path: Path) -> Any:

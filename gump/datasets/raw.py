@@ -23,6 +23,10 @@ Location = str | os.PathLike[str]
 TIMEOUT_S = 30
 
 
+class NotHereError(FileNotFoundError):
+    """A dataset of which there is no file; one that lacks some of its files is another matter."""
+
+
 def cache_folder(cache: Location | bool | None = None) -> Path:
     """The folder that we may write into: the given one, or ``GUMP_CACHE``, or ``~/.cache/torch-gump``."""
     if cache is None or isinstance(cache, bool):
@@ -35,7 +39,7 @@ def find_raw(
     files: Sequence[str],
     root: Location | None,
     cache: Location | bool | None,
-    fetch: Callable[[Path], None],
+    fetch: Callable[[Path], None] | None,
 ) -> Path:
     """Returns the folder of a dataset's raw files, downloading them if they are nowhere.
 
@@ -47,7 +51,7 @@ def find_raw(
         files: The paths under it that must be there.
         root: The folder that holds the dataset's folder.
         cache: As for :func:`cache_folder`.
-        fetch: Downloads the files into a folder.
+        fetch: Downloads the files into a folder; ``None`` to do without.
     """
     if not name or Path(name).name != name:
         raise ValueError(f"'name' must be the name of a folder (got {name!r})")
@@ -55,7 +59,7 @@ def find_raw(
     given = root if root is not None else os.environ.get("GUMP_DATA")
     home = Path(given) if given else downloads
     if not home.is_dir() and given:
-        raise FileNotFoundError(
+        raise NotHereError(
             f"'{name}' is not in {home}, which is no folder; put its raw files under {(home / name / files[0]).parent}"
         )
     for folder in dict.fromkeys([home / name, downloads / name]):
@@ -66,12 +70,15 @@ def find_raw(
             raise FileNotFoundError(
                 f"'{name}' is not in {folder.parent} ({missing[0]} is missing); put its raw files under {missing[0].parent}"
             )
-    target = (home / name / files[0]).parent
+    target, hint = (home / name / files[0]).parent, "" if given else f", or set GUMP_DATA to the folder that holds {name}"
+    if fetch is None:
+        raise NotHereError(
+            f"'{name}' is not in {home}; put its raw files under {target}{hint}; `gump run` downloads it where it can"
+        )
     try:
         _fetch_into(downloads / name, files, fetch)
     except (OSError, http.client.HTTPException, zipfile.BadZipFile) as error:
-        hint = "" if given else f", or set GUMP_DATA to the folder that holds {name}"
-        raise FileNotFoundError(
+        raise NotHereError(
             f"'{name}' is not in {home} and could not be downloaded ({_reason(error)}); put its raw files under {target} "
             f"({', '.join(Path(file).name for file in files)}){hint}"
         ) from error
@@ -101,7 +108,7 @@ def _reason(error: Exception) -> str:
     return str(error)
 
 
-def download(url: str, path: Path, md5: str | None = None) -> None:
+def download_file(url: str, path: Path, md5: str | None = None) -> None:
     """Downloads a file; one that is shorter than announced, or has another MD5 than the given one, is an error."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with urllib.request.urlopen(url, timeout=TIMEOUT_S) as answer, path.open("wb") as file:

@@ -12,7 +12,7 @@ from torch_geometric.utils import coalesce, remove_self_loops
 from gump.datasets.cache import Arrays, cached, to_graphs
 from gump.datasets.checksums import SHA256
 from gump.datasets.dataset import Dataset
-from gump.datasets.raw import Location, download, find_raw, parse_table, read_raw, unpack
+from gump.datasets.raw import Location, download_file, find_raw, parse_table, read_raw, unpack
 
 URL = "https://www.chrsmrrs.com/graphkerneldatasets/{name}.zip"
 PARTS = ("A", "graph_indicator", "graph_labels", "graph_attributes", "node_labels", "node_attributes", "edge_labels")
@@ -26,6 +26,7 @@ def load_tu(
     cache: Location | bool | None = None,
     use_node_attr: bool = False,
     strict: bool = True,
+    download: bool = True,
 ) -> Dataset:
     """Reads one dataset of the TU collection (`Morris et al. 2020 <https://arxiv.org/abs/2007.08663>`_), any of them by its name.
 
@@ -45,6 +46,7 @@ def load_tu(
         use_node_attr: Whether to put the vertices' numeric attributes before their labels.
         strict: Whether to refuse edges that are listed in one orientation only, and a last graph of several vertices without any edge. Both
             are signs of a file that was cut off, though a dataset may be like that.
+        download: Whether to download what is not there; otherwise it is an error.
     """
     files = [f"raw/{name}_A.txt", f"raw/{name}_graph_indicator.txt"]
     files += [
@@ -52,7 +54,7 @@ def load_tu(
         for file in SHA256
         if file.startswith(f"{name}/raw/{name}_") and file[len(name) + 1 :] not in files
     ]
-    folder = find_raw(name, files, root, cache, partial(_fetch, name))
+    folder = find_raw(name, files, root, cache, partial(_fetch, name) if download else None)
     parts = {part: path for part in PARTS if (path := folder / "raw" / f"{name}_{part}.txt").is_file()}
     settings = {"use_node_attr": use_node_attr, "strict": strict}
     arrays = cached(cache, name, settings, list(parts.values()), lambda: _read(name, parts, use_node_attr, strict))
@@ -64,7 +66,7 @@ def load_tu(
 
 def _fetch(name: str, folder: Path) -> None:
     archive = folder / "archive.zip"
-    download(URL.format(name=name), archive)
+    download_file(URL.format(name=name), archive)
     unpack(archive, folder / "raw")
     archive.unlink()
 

@@ -53,6 +53,11 @@ def coin_report(model: Any, x: Tensor, edge_index: Tensor, **kwargs: Any) -> Coi
     start = model.start(x, edge_index, **kwargs)
     if start.line_graph.num_arcs == 0:
         raise ValueError("'edge_index' must have an edge (got none): without one there are no coins")
+    if start.line_graph.max_degree > model.coin.max_block:
+        raise ValueError(
+            f"'model' must have a block for every vertex (got max_block={model.coin.max_block}, and vertex "
+            f"{int(start.line_graph.block_vertices[-1])} has degree {start.line_graph.max_degree:,}); raise 'max_block' to measure hubs as blocks"
+        )
     scores = model.coin.scores(*start)
     rank, error, from_grover, from_polar = [], [], [], []
     for block in scores:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,9 @@ from gump.experiment.settings import bind, suggestion
 from gump.experiment.training import Training
 
 SETTABLE = ("dataset", "protocol", "model", "head", "embedding", "train", "transform")
+WHEN = ("once", "batch")
+"""When a transform is applied: to all graphs beforehand, which the cache then keeps, or to those of a batch whenever it is made."""
+
 TABLES = (*SETTABLE, "published", "sweep", "title")
 
 
@@ -29,12 +32,14 @@ class Config:
         variant: What was set otherwise than in the file.
         settings: The tables with every default filled in.
         published: The number to compare with.
+        path: The file, from the present folder if it is below it; empty if there is none.
     """
 
     name: str
     settings: dict[str, Any]
     variant: str = ""
     published: dict[str, Any] = field(default_factory=dict)
+    path: str = ""
 
     @property
     def title(self) -> str:
@@ -67,7 +72,7 @@ def load_config(path: str | Path, overrides: Mapping[str, Any] | None = None) ->
     except tomllib.TOMLDecodeError as error:
         raise ValueError(f"{path} is not valid TOML: {error}") from error
     try:
-        return make_configs(_name(path), tables, overrides or {})
+        return [replace(config, path=_shown(path)) for config in make_configs(_name(path), tables, overrides or {})]
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
 
@@ -111,12 +116,15 @@ def _published(
 
 def _make(name: str, tables: Mapping[str, Any], changes: Mapping[str, Any]) -> Config:
     tables = _changed(tables, changes)
-    published, title = tables.pop("published", {}), tables.pop("title", "")
-    settings: dict[str, Any] = {"title": title} if title else {}
-    settings["dataset"] = choose("dataset", tables.get("dataset"), DATASETS, given=("root", "cache"))
-    settings["transform"] = [
-        choose(f"transform.{i}", transform, TRANSFORMS) for i, transform in enumerate(tables.get("transform", []))
-    ]
+    variant = ",".join(f"{key}={value}" for key, value in changes.items())
+    return Config(name, complete(tables), variant.replace("/", "_"), tables.get("published", {}))
+
+
+def complete(tables: Mapping[str, Any]) -> dict[str, Any]:
+    """Checks the settings of a configuration, or of a record of it, and fills in the defaults."""
+    settings: dict[str, Any] = {"title": tables["title"]} if tables.get("title") else {}
+    settings["dataset"] = choose("dataset", tables.get("dataset"), DATASETS, given=("root", "cache", "download"))
+    settings["transform"] = [_transform(f"transform.{i}", table) for i, table in enumerate(tables.get("transform", []))]
     settings["protocol"] = choose("protocol", tables.get("protocol"), PROTOCOLS)
     settings["model"] = choose("model", tables.get("model"), MODELS, given=("in_channels", "out_channels"))
     head = HEADS[level_of(settings["dataset"])]
@@ -125,8 +133,21 @@ def _make(name: str, tables: Mapping[str, Any], changes: Mapping[str, Any]) -> C
     settings["train"] = bind("train", tables.get("train", {}), Training)
     Training(**settings["train"])  # its own checks
     build(settings["protocol"], PROTOCOLS)
-    variant = ",".join(f"{key}={value}" for key, value in changes.items())
-    return Config(name, settings, variant.replace("/", "_"), published)
+    return settings
+
+
+def made_by(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings that a run depends on: all but what it is called and which of its epochs counts."""
+    train = {key: value for key, value in settings["train"].items() if key != "select"}
+    return {key: value for key, value in settings.items() if key != "title"} | {"train": train}
+
+
+def _transform(table: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """A transform has a setting besides its arguments: ``when`` it is applied."""
+    when = settings.get("when", WHEN[0])
+    if when not in WHEN:
+        raise ValueError(f"'{table}.when' must be one of {WHEN} (got {when!r})")
+    return choose(table, {key: value for key, value in settings.items() if key != "when"}, TRANSFORMS) | {"when": when}
 
 
 def _embedding(channels: int | None = None) -> None:
@@ -170,8 +191,14 @@ def choose(
 
 def build(settings: Mapping[str, Any], kinds: Mapping[str, Callable[..., Any]], **given: Any) -> Any:
     """Calls what a checked table names with its settings."""
-    rest = {key: value for key, value in settings.items() if key != "kind"}
+    rest = {key: value for key, value in settings.items() if key not in ("kind", "when")}
     return kinds[settings["kind"]](**given, **rest)
+
+
+def _shown(path: Path) -> str:
+    """The path from the present folder, if it is below it."""
+    path = path.resolve()
+    return (path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path).as_posix()
 
 
 def _name(path: Path) -> str:

@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 
 from gump.datasets.dataset import Dataset
 from gump.experiment.protocol import Split, generator, undirected_links
-from gump.experiment.store import GraphStore
+from gump.experiment.store import GraphStore, TransformedStore
 from gump.transforms import AddLineGraph
 
 
@@ -26,6 +26,11 @@ class Feed(Protocol):
         """All of a part, in order."""
         ...
 
+    @property
+    def test_index(self) -> Tensor:
+        """A number for every answer of the test set, by which different systems tell what was asked."""
+        ...
+
 
 class GraphFeed:
     """Batches of graphs from a store.
@@ -37,28 +42,23 @@ class GraphFeed:
         level: ``"graph"``, or ``"source"`` where the answer is read at one vertex of each graph.
         repeats: How often an epoch goes through the training graphs.
         shard: Which part of every training batch is this process's, and of how many.
+        evaluated_at_once: Graphs in a batch when nothing is learned.
     """
 
     EVALUATED_AT_ONCE = 512
-    """Graphs per batch when nothing is learned."""
 
     def __init__(
         self,
-        store: GraphStore,
+        store: GraphStore | TransformedStore,
         split: Split,
         batch_size: int,
         level: str = "graph",
         repeats: int = 1,
         shard: tuple[int, int] = (0, 1),
+        evaluated_at_once: int = EVALUATED_AT_ONCE,
     ) -> None:
-        self.store, self.split, self.batch_size, self.level, self.repeats, self.shard = (
-            store,
-            split,
-            batch_size,
-            level,
-            repeats,
-            shard,
-        )
+        self.store, self.split, self.batch_size, self.level = store, split, batch_size, level
+        self.repeats, self.shard, self.evaluated_at_once = repeats, shard, evaluated_at_once
 
     def train_batches(self, shuffle: torch.Generator) -> Iterator[Data]:
         """One epoch of training; a last batch of a single graph joins the one before, since batch norm cannot learn from it."""
@@ -72,7 +72,12 @@ class GraphFeed:
 
     def batches(self, part: str) -> Iterator[Data]:
         """All graphs of a part."""
-        yield from (self._batch(chunk) for chunk in getattr(self.split, part).split(self.EVALUATED_AT_ONCE))
+        yield from (self._batch(chunk) for chunk in getattr(self.split, part).split(self.evaluated_at_once))
+
+    @property
+    def test_index(self) -> Tensor:
+        """The numbers of the graphs."""
+        return self.split.test
 
     def _batch(self, index: Tensor) -> Data:
         batch = self.store.batch(index)
@@ -86,6 +91,7 @@ class NodeFeed:
 
     def __init__(self, graph: Data, split: Split, device: torch.device) -> None:
         graph = graph.to(str(device))
+        self.test_index = split.test
         self.parts = {}
         for part, index in split._asdict().items():
             self.parts[part] = graph.clone()
@@ -126,6 +132,12 @@ class LinkFeed:
     def batches(self, part: str) -> Iterator[Data]:
         """The graph, once."""
         yield self.pairs[part]
+
+    @property
+    def test_index(self) -> Tensor:
+        """The pairs of vertices that are asked about, links or not: u and v, the smaller first, as u times the number of vertices plus v."""
+        first, second = self.pairs["test"].edge_label_index.cpu()
+        return first * self.num_nodes + second
 
     def _with_pairs(self, part: str, random: torch.Generator) -> Data:
         links = self.links[part]

@@ -70,12 +70,23 @@ def build_model(settings: Mapping[str, Any], dataset: Dataset) -> torch.nn.Modul
 
 def base_parameters(model: torch.nn.Module) -> Iterable[torch.nn.Parameter]:
     """The parameters that take the base learning rate: embeddings, and what the encoder calls its base."""
-    encoder = model.encoder
-    if isinstance(encoder, Embedded):
-        yield from (p for m in (encoder.embedding, encoder.edge_embedding) if m is not None for p in m.parameters())
-        encoder = encoder.encoder
+    outer, encoder = model.encoder, bare_encoder(model)
+    if isinstance(outer, Embedded):
+        yield from (p for m in (outer.embedding, outer.edge_embedding) if m is not None for p in m.parameters())
     if hasattr(encoder, "base_parameters"):
         yield from encoder.base_parameters()  # type: ignore[operator]
+
+
+def bare_encoder(model: torch.nn.Module) -> torch.nn.Module:
+    """The model of :mod:`gump.nn.models` inside a predictor."""
+    encoder: Any = model.encoder
+    return encoder.encoder if isinstance(encoder, Embedded) else encoder
+
+
+def penalty(model: torch.nn.Module) -> Tensor | None:
+    """What a predictor's encoder adds to the training loss, its ``regularization()``; ``None`` if it has no such method."""
+    encoder: Any = bare_encoder(model)
+    return encoder.regularization() if hasattr(encoder, "regularization") else None
 
 
 def predict(model: torch.nn.Module, batch: Data) -> Tensor:
@@ -86,7 +97,7 @@ def predict(model: torch.nn.Module, batch: Data) -> Tensor:
 
 def input_names(model: Any) -> frozenset[str]:
     """What a predictor's or its encoder's ``forward`` names; edge attributes only if it has a width for them."""
-    encoder = model.encoder.encoder if isinstance(model.encoder, Embedded) else model.encoder
+    encoder = bare_encoder(model)
     own = _arguments(type(encoder).forward)
     names = _arguments(type(model).forward) - {"mask"} | own
     return names if getattr(encoder, "edge_dim", 0) else names - {"edge_attr"}

@@ -13,7 +13,7 @@ from concurrent.futures import ProcessPoolExecutor
 from copy import copy
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 import torch
@@ -38,7 +38,8 @@ CHUNK = 32
 
 
 def prepare(settings: Mapping[str, Any], line_graph: bool, root: Path | None = None) -> Dataset:
-    """Loads the dataset of a configuration and applies its transforms; what they made is kept in the cache.
+    """Loads the dataset of a configuration and applies its transforms, or has them applied later where they say so; what they made beforehand
+    is kept in the cache.
 
     Args:
         settings: The configuration's tables.
@@ -48,7 +49,7 @@ def prepare(settings: Mapping[str, Any], line_graph: bool, root: Path | None = N
     takes_root = "root" in inspect.signature(DATASETS[settings["dataset"]["kind"]]).parameters
     dataset: Dataset = build(settings["dataset"], DATASETS, **({"root": root} if root and takes_root else {}))
     chain: list[BaseTransform] = [build(transform, TRANSFORMS) for transform in settings["transform"]]
-    if chain and dataset.level == "link":
+    if settings["transform"] and dataset.level == "link":
         raise ValueError(
             "'transform' must be empty where links are asked about: transforms would see those that are to be predicted"
         )
@@ -61,14 +62,47 @@ def prepare(settings: Mapping[str, Any], line_graph: bool, root: Path | None = N
         for graph in floats:
             graph.x = graph.x.float()
         dataset = dataclasses.replace(dataset, graphs=floats)
-    key = {
-        "data": _fingerprint(dataset.graphs),
-        "transforms": list(settings["transform"]),
-        "line_graph": line_graph,
-        "code": _code(),
-    }
-    arrays = cached(None, f"{dataset.name}-transformed", key, [], lambda: _flat(_apply(Compose(chain), dataset.graphs)))
-    return dataclasses.replace(dataset, graphs=_graphs(arrays))
+    tables = [{key: value for key, value in table.items() if key != "when"} for table in settings["transform"]]
+    times = [table["when"] for table in settings["transform"]]
+    num_first = times.index("batch") if "batch" in times else len(chain)  # whatever comes after a late one is late
+    if num_first:
+        key = {
+            "data": _fingerprint(dataset.graphs),
+            "transforms": tables[:num_first],
+            "line_graph": len(tables) < num_first,
+            "code": _code(),
+        }
+        first = Compose(chain[:num_first])
+        arrays = cached(None, f"{dataset.name}-transformed", key, [], lambda: _flat(_apply(first, dataset.graphs)))
+        dataset = dataclasses.replace(dataset, graphs=_graphs(arrays))
+    if num_first < len(chain):
+        dataset = dataclasses.replace(dataset, graphs=TransformedGraphs(dataset.graphs, Compose(chain[num_first:])))
+    return dataset
+
+
+class TransformedGraphs(Sequence[Data]):
+    """Graphs that are transformed whenever they are asked for, for transforms whose results are too large to be kept.
+
+    Args:
+        graphs: The graphs.
+        transform: What is done to them.
+    """
+
+    def __init__(self, graphs: Sequence[Data], transform: BaseTransform) -> None:
+        self.graphs, self.transform = graphs, transform
+
+    def __len__(self) -> int:
+        return len(self.graphs)
+
+    @overload
+    def __getitem__(self, index: int) -> Data: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Data]: ...
+    def __getitem__(self, index: int | slice) -> Data | list[Data]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        number = range(len(self))[index]
+        return _transformed(self.transform, copy(self.graphs[number]), number)
 
 
 def _apply(transform: BaseTransform, graphs: Sequence[Data]) -> list[Data]:

@@ -168,11 +168,9 @@ class ReplicaTrainer:
                 last = [{key: values[-1] for key, values in progress.history.items()} for progress in active if progress.history]
                 watch(self.epoch, {key: sum(r[key] for r in last) / len(last) for key in last[0]} if last else {})
             if checkpoint is not None and (now := time.monotonic()) - saved >= pause:
-                self._save(checkpoint, identity)
+                self.save(checkpoint, identity)
                 saved = time.monotonic()
-                pause = self.save_every_s and max(
-                    self.save_every_s, (saved - now) / SAVING
-                )  # a hundred models are not written in no time
+                pause = self.save_every_s and max(self.save_every_s, (saved - now) / SAVING)
         return self.progress
 
     @property
@@ -318,7 +316,8 @@ class ReplicaTrainer:
 
         return restore
 
-    def _save(self, checkpoint: Path, identity: str) -> None:
+    def save(self, checkpoint: Path, identity: str) -> None:
+        """Writes the state to a file."""
         state = {
             "identity": identity,
             "optimizer": self.optimizer.state_dict(),

@@ -5,11 +5,6 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import json
-import os
-import platform
-import statistics
-import subprocess
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -17,28 +12,13 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-import lightning_fabric
-import numpy
 import torch
-import torch_geometric
-import torchmetrics
-from lightning_fabric import Fabric
 
-import gump
-from gump.experiment.config import Config
-from gump.experiment.feed import Feed, GraphFeed, LinkFeed, NodeFeed
-from gump.experiment.model import build_model
-from gump.experiment.padded import PaddedStore
-from gump.experiment.preprocess import prepare
-from gump.experiment.progress import Progress
-from gump.experiment.protocol import Split, run_seed
-from gump.experiment.registry import MODELS, takes_line_graph
-from gump.experiment.replicas import ReplicaTrainer
-from gump.experiment.store import GraphStore
-from gump.experiment.task import TASKS
-from gump.experiment.trainer import SAVE_EVERY_S, Trainer
+from gump.experiment.checkpoint import read_checkpoint, tidy
+from gump.experiment.config import Config, complete, made_by
+from gump.experiment.trainer import SAVE_EVERY_S
 from gump.experiment.watch import Watch
-from gump.kernels import LAUNCHED
+from gump.experiment.workshop import Workshop
 from gump.record import Record
 
 
@@ -73,22 +53,32 @@ class Runner:
         indices = list(range(config.protocol.num_runs) if indices is None else indices)
         known = {index: record for index in indices if (record := self.finished(config, index))}
         missing = [index for index in indices if index not in known]
-        workshop = _Workshop(config, self) if missing else None
-        while indices:
-            if workshop is not None and indices[0] not in known:
-                group, missing = missing[: self.num_replicas], missing[self.num_replicas :]
+        workshop = Workshop(config, self) if missing else None
+        groups = workshop.groups(missing) if workshop else []
+        for index in indices:
+            if workshop is not None and index not in known:
+                group = next(group for group in groups if index in group)
                 known |= {record.index: record for record in workshop.train(group)}
-            yield known[indices.pop(0)]
+            yield known[index]
+        for path, members in self.interrupted_groups(config).items():
+            if all(self.path(config, index).is_file() for index in members):
+                tidy(path)
 
     def finished(self, config: Config, index: int) -> Record | None:
-        """The record of a run, if there is one with these settings."""
+        """The record of a run, if there is one with these settings; those that are newer than the record had their defaults then.
+
+        By which rule its epoch is selected is for the configuration to say, as it is now.
+        """
         path = self.path(config, index)
         if not path.is_file():
             return None
         record = Record.load(path)
-        differing = _differences(record.settings | {"title": ""}, json.loads(json.dumps(config.settings)) | {"title": ""})
+        differing = _differences(made_by(_completed(record.settings)), json.loads(json.dumps(made_by(config.settings))))
         if not differing:
-            _tidy(path)
+            tidy(path.with_suffix(".ckpt"))
+            if record.select != config.training.select:
+                record.settings["train"]["select"] = config.training.select
+                record.save(self.records)
             return record
         if self.overwrite:
             return None
@@ -100,167 +90,23 @@ class Runner:
         """Where the record of a run lies."""
         return Record(config.name, index, {}, "", config.variant).path(self.records)
 
-
-def _tidy(path: Path) -> None:
-    """Removes what a finished run no longer needs: its checkpoint, and files that were half written when a process was killed."""
-    for rest in (path.with_suffix(".ckpt"), *path.parent.glob(f".{path.stem}.*")):
-        rest.unlink(missing_ok=True)
-
-
-class _Workshop:
-    """What the runs of one configuration share: the data on its device."""
-
-    def __init__(self, config: Config, runner: Runner) -> None:
-        self.config, self.runner, self.training = config, runner, config.training
-        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # what torch asks for where it should repeat
-        self.fabric = _fabric(runner.device, runner.num_devices, self.training.precision)
-        self.fabric.launch()
-        self.line_graph = takes_line_graph(MODELS[config.settings["model"]["kind"]])
-        self.dataset = prepare(config.settings, self.line_graph, runner.data_root)
-        self.store = GraphStore(self.dataset.graphs, self.fabric.device) if self.dataset.level in ("graph", "source") else None
-        self._padded_store: PaddedStore | None = None
-
-    def train(self, indices: Sequence[int]) -> list[Record]:
-        """Trains runs, side by side if there are several, and saves their records."""
-        config, protocol, task = self.config, self.config.protocol, TASKS[self.dataset.task]
-        if self.fabric.device.type == "cuda":
-            torch.cuda.reset_peak_memory_stats(self.fabric.device)
-        LAUNCHED.clear()
-        alone = len(indices) == 1  # on a GPU replicas add rows as they come, and so repeat up to rounding only
-        torch.use_deterministic_algorithms(self.training.deterministic and alone, warn_only=True)
-        splits = [self._split(index) for index in indices]
-        models = []
-        for index in indices:
-            torch.manual_seed(run_seed(protocol.seed, index))
-            models.append(build_model(config.settings, self.dataset))
-        checkpoint = self._checkpoint(indices)
-        identity = json.dumps([config.settings, list(indices)], sort_keys=True)
-        settings = self.training, protocol.seed
-
-        def watch(epoch: int, results: dict[str, float]) -> None:
-            for each in self.runner.watches:
-                each(config, indices[0], epoch, results)
-
-        if len(indices) == 1:
-            feed = self._feed(splits[0], indices[0])
-            trainer = Trainer(models[0], feed, task, *settings, indices[0], self.fabric, self.runner.save_every_s)
-            progress = [trainer.fit(checkpoint, identity, watch)]
-            if progress[0].diverged and self.fabric.is_global_zero:
-                trainer.save(checkpoint.with_suffix(".diverged.ckpt"), identity)  # the weights from before the epoch that failed
-        else:
-            models = [model.to(self.fabric.device) for model in models]
-            trainer_of_all = ReplicaTrainer(models, self._padded(), splits, task, *settings, indices, self.runner.save_every_s)
-            progress = trainer_of_all.fit(checkpoint, identity, watch)
-        records = []
-        for index, split, reached in zip(indices, splits, progress, strict=True):
-            record = self._record(index, split, reached, models[0])
-            record.provenance["side_by_side_with"] = [other for other in indices if other != index]
-            if self.fabric.is_global_zero:
-                record.save(self.runner.records)
-            records.append(record)
-        if self.fabric.is_global_zero:
-            checkpoint.unlink(missing_ok=True)
-            for index in indices:
-                _tidy(self.runner.path(config, index))
-        self.fabric.barrier()
-        return [Record.load(self.runner.path(config, index)) for index in indices]
-
-    def _split(self, index: int) -> Split:
-        split = self.config.protocol.split(self.dataset, index)
-        for part, numbers in split._asdict().items():
-            if numbers.numel() == 0:
-                raise ValueError(f"'protocol' must leave something to every part of {self.dataset.name} (got an empty '{part}')")
-        return split
-
-    def _checkpoint(self, indices: Sequence[int]) -> Path:
-        path = self.runner.path(self.config, indices[0]).with_suffix(".ckpt")
-        return path if len(indices) == 1 else path.with_name(f"{indices[0]:03d}-{indices[-1]:03d}.ckpt")
-
-    def _padded(self) -> PaddedStore:
-        """The graphs as replicas take them."""
-        if self.dataset.level != "graph" or self.dataset.x_sizes or self.fabric.world_size > 1:
-            raise ValueError(
-                "'--replicas' must be left out for questions about vertices and links, for categorical features and on several devices"
-            )
-        if self._padded_store is None:
-            self._padded_store = PaddedStore(self.dataset.graphs, self.fabric.device)
-        return self._padded_store
-
-    def _record(self, index: int, split: Split, progress: Progress, model: torch.nn.Module) -> Record:
-        config, task = self.config, TASKS[self.dataset.task]
-        return Record(
-            name=config.name,
-            index=index,
-            settings=config.settings,
-            metric=task.measure,
-            variant=config.variant,
-            higher_is_better=task.higher_is_better,
-            published=config.published,
-            results=progress.best,
-            history=progress.history,
-            predictions=progress.predictions,
-            test_index=split.test.tolist(),
-            provenance=provenance(self.fabric, self.training.precision),
-            cost=self._cost(model, progress),
-            note=" ".join(filter(None, [progress.diverged, self.dataset.note])),
-            status="diverged" if progress.diverged else "finished",
-        )
-
-    def _feed(self, split: Any, index: int) -> Feed:
-        if self.store is not None:
-            shard = self.fabric.global_rank, self.fabric.world_size
-            return GraphFeed(self.store, split, self.training.batch_size, self.dataset.level, self.training.repeats, shard)
-        if self.dataset.level == "node":
-            return NodeFeed(self.dataset[0], split, self.fabric.device)
-        return LinkFeed(self.dataset, split, run_seed(self.config.protocol.seed, index), self.line_graph, self.fabric.device)
-
-    def _cost(self, model: torch.nn.Module, progress: Progress) -> dict[str, float]:
-        if self.fabric.device.type == "cuda":
-            memory = torch.cuda.max_memory_allocated(self.fabric.device)
-        else:
-            import resource  # which Windows does not have
-
-            memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-        return {
-            "time_s": sum(progress.times_s),
-            "epoch_time_s": statistics.median(progress.times_s) if progress.times_s else 0.0,
-            "peak_memory_bytes": memory,
-            "num_parameters": sum(p.numel() for p in model.parameters()),
-        }
+    def interrupted_groups(self, config: Config) -> dict[Path, list[int]]:
+        """The checkpoints of runs that were trained side by side, with the numbers of the runs."""
+        groups = {}
+        for path in sorted(self.path(config, 0).parent.glob("[0-9]*-[0-9]*.ckpt")):
+            if found := read_checkpoint(path):
+                groups[path] = [int(index) for index in json.loads(found["identity"])["indices"]]
+            else:
+                tidy(path)
+        return groups
 
 
-def _fabric(device: str, num_devices: int, precision: str) -> Fabric:
+def _completed(settings: dict[str, Any]) -> dict[str, Any]:
+    """The settings of a record with the defaults of those that it lacks; as they are if some are settings no more."""
     try:
-        return Fabric(accelerator=device, devices=num_devices, precision=precision)  # type: ignore[arg-type]
-    except RuntimeError as error:  # there is no such device here
-        raise ValueError(f"'device' must be one that this machine has (got {device!r}): {error}") from error
-
-
-def provenance(fabric: Fabric, precision: str) -> dict[str, Any]:
-    """Where and with what a run was made."""
-    folder = Path(gump.__file__).parent
-
-    def git(*arguments: str) -> str | None:
-        try:
-            command = ["git", "-C", str(folder), *arguments]
-            return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
-        except (OSError, subprocess.SubprocessError):
-            return None
-
-    ours = bool(git("ls-files", "__init__.py"))  # and not a repository that the library happens to be installed in
-    status = git("status", "--porcelain", "--", ".") if ours else None
-    device = torch.cuda.get_device_name(fabric.device) if fabric.device.type == "cuda" else platform.processor() or "cpu"
-    return {
-        "commit": git("rev-parse", "HEAD") if ours else None,
-        "clean": None if status is None else not status,
-        "versions": {"gump": gump.__version__, "python": platform.python_version()}
-        | {module.__name__: module.__version__ for module in (torch, torch_geometric, numpy, lightning_fabric, torchmetrics)},
-        "device": f"{fabric.device.type}: {device}",
-        "num_threads": torch.get_num_threads(),
-        "path": f"kernels: {', '.join(sorted(LAUNCHED))}" if LAUNCHED else "plain",
-        "precision": precision,
-        "host": platform.node(),
-    }
+        return json.loads(json.dumps(complete(settings)))
+    except ValueError:
+        return settings
 
 
 def _differences(old: Any, new: Any, key: str = "") -> list[str]:
@@ -324,8 +170,8 @@ def _run_one(runner: Runner, config: Config, index: int) -> Record:
     if record := runner.finished(config, index):
         return record
     if _LAST.get("config") != config:
-        _LAST.update(config=config, workshop=_Workshop(config, runner))
-    workshop: _Workshop = _LAST["workshop"]
+        _LAST.update(config=config, workshop=Workshop(config, runner))
+    workshop: Workshop = _LAST["workshop"]
     return workshop.train([index])[0]
 
 

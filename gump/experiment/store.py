@@ -89,5 +89,24 @@ class GraphStore:
         return rows, sizes
 
 
+class TransformedStore:
+    """Assembles batches as :class:`GraphStore` does, of graphs that are transformed only then, since all of them would be too large.
+
+    Args:
+        graphs: The graphs.
+        device: Where the batches lie.
+    """
+
+    def __init__(self, graphs: Sequence[Data], device: torch.device | str = "cpu") -> None:
+        self.graphs, self.device = graphs, torch.device(device)
+
+    def __len__(self) -> int:
+        return len(self.graphs)
+
+    def batch(self, index: Tensor) -> Batch:
+        """Assembles the graphs with these numbers, in this order."""
+        return GraphStore([self.graphs[i] for i in index.tolist()], self.device).batch(torch.arange(index.numel()))
+
+
 def _pointer(sizes: Tensor) -> Tensor:
     return torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import math
 import time
-import warnings
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import asdict
-from io import BytesIO
 from pathlib import Path
-from pickle import UnpicklingError
 from typing import Any
 
 import torch
@@ -18,13 +15,13 @@ from lightning_fabric import Fabric
 from torch import Tensor
 from torch.optim.lr_scheduler import LambdaLR, ReduceLROnPlateau
 
+from gump.experiment.checkpoint import read_checkpoint, write_checkpoint
 from gump.experiment.feed import Feed
-from gump.experiment.model import base_parameters, predict
+from gump.experiment.model import base_parameters, penalty, predict
 from gump.experiment.progress import Evaluation, Progress
 from gump.experiment.protocol import run_seed
 from gump.experiment.task import Task
 from gump.experiment.training import Training, cosine
-from gump.record import write_atomically
 
 SAVE_EVERY_S = 10.0
 """Seconds between checkpoints."""
@@ -77,7 +74,7 @@ class Trainer:
             identity: Of the run; a checkpoint of another is not used.
             watch: Called after every epoch with its number and its results.
         """
-        if checkpoint is not None and (found := _read(checkpoint, identity)):
+        if checkpoint is not None and (found := read_checkpoint(checkpoint, identity)):
             self.load_state_dict(found)
         saved = time.monotonic()
         while not self.progress.finished(self.training):
@@ -100,7 +97,7 @@ class Trainer:
         return self.progress
 
     def _train_epoch(self, each: Callable[[int, Tensor], None] | None = None) -> float:
-        """Goes once through the training set; returns the mean loss. Nothing waits for the device before the end."""
+        """Goes once through the training set; returns the mean loss, a penalty of the model's own included. Nothing waits for the device."""
         stream = run_seed(self.seed, self.index, self.progress.epoch + 1)
         torch.manual_seed(stream)
         self.module.train()
@@ -108,6 +105,8 @@ class Trainer:
         for step, batch in enumerate(self.feed.train_batches(torch.Generator().manual_seed(stream))):
             self.optimizer.zero_grad()
             loss = self.task.loss(predict(self.module, batch), batch.y)
+            if (extra := penalty(self.module.module)) is not None:
+                loss = loss + extra
             self.fabric.backward(loss)
             if each:
                 each(step, loss)
@@ -172,22 +171,8 @@ class Trainer:
         self.progress = Progress(**state["progress"])
 
     def save(self, checkpoint: Path, identity: str = "") -> None:
-        """Writes the state; a reader sees the old file or the new one, never half of one."""
-        buffer = BytesIO()
-        torch.save({"identity": identity, **self.state_dict()}, buffer)
-        write_atomically(checkpoint, buffer.getvalue())
-
-
-def _read(checkpoint: Path, identity: str) -> dict[str, Any] | None:
-    """Reads a checkpoint of this very run, if there is one."""
-    if not checkpoint.is_file():
-        return None
-    try:
-        state: dict[str, Any] = torch.load(checkpoint, map_location="cpu", weights_only=True)
-    except (EOFError, RuntimeError, UnpicklingError) as error:
-        warnings.warn(f"{checkpoint} cannot be read, so the run starts anew: {error}", stacklevel=3)
-        return None
-    return state if state.pop("identity", None) == identity else None
+        """Writes the state to a file."""
+        write_checkpoint(checkpoint, identity, self.state_dict())
 
 
 @torch.no_grad()

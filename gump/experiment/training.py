@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from gump.record import RULES
+
 
 @dataclass(frozen=True)
 class Training:
@@ -30,6 +32,7 @@ class Training:
         stop_at: A validation measure that is good enough,
         stop_after: if it is reached in so many epochs in a row.
         repeats: How often an epoch goes through the training set.
+        select: Which epoch's number counts, ``"loss"``, ``"metric"`` or ``"last"``. Training is the same whichever it is, and records hold all three.
         precision: Lightning Fabric's name of the arithmetic.
         deterministic: Whether to ask torch for algorithms that repeat bit for bit, where it has them.
     """
@@ -52,6 +55,7 @@ class Training:
     stop_at: float | None = None
     stop_after: int = 3
     repeats: int = 1
+    select: str = "loss"
     precision: str = "32-true"
     deterministic: bool = True
 
@@ -60,6 +64,7 @@ class Training:
             "optimizer": ("adam", "adamw"),
             "schedule": (None, "cosine", "plateau", "plateau_train"),
             "monitor": ("loss", "metric"),
+            "select": RULES,
         }
         for name, known in choices.items():
             if getattr(self, name) not in known:

@@ -17,6 +17,9 @@ from gump.kernels.stacking import one_replica, pointer_to, stack_replicas
 TILE = 1024
 """How many entries a program holds at a time."""
 
+MAX_DEGREE = 64
+"""Up to which degree these are of use, since a kernel is compiled for every degree."""
+
 Sizes = tuple[tuple[int, int], ...]
 """Degrees and how many vertices have each, in the order of the arcs."""
 
@@ -107,7 +110,8 @@ def _collect_all(
     with torch.cuda.device_of(h):
         for degree, num_blocks in sizes:
             _collect[triton.cdiv(num_blocks, blocks), num_replicas](
-                *(h, source, reverse, pointer_to(mask, source), *pointers, first_arc, num_blocks, num_arcs, num_nodes, width),
+                *(h, source, reverse, pointer_to(mask, source), *pointers),
+                *(first_arc, num_blocks, num_arcs, num_nodes, width),
                 OUTGOING=outgoing,
                 INCOMING=incoming,
                 MASKED=mask is not None,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
@@ -55,6 +57,44 @@ def fiedler_pair(adjacency: Floats, seed: int = 0) -> tuple[float, Floats, NDArr
         if gap < slowest[0] - _TOLERANCE:
             slowest = gap, vector, vertices
     return slowest if slowest[2].size else (0.0, *slowest[1:])
+
+
+def flip_edges(
+    adjacency: NDArray[np.bool_],
+    num_edges: int,
+    choose: Callable[[float, Floats, NDArray[np.bool_]], tuple[int, int] | None],
+    seed: int = 0,
+) -> NDArray[np.bool_]:
+    """Adds or deletes edges one at a time, each as the second eigenpair before it says.
+
+    Every step is about the slowest component, the one that :func:`fiedler_pair` finds. A pair of its vertices that was not joined is
+    joined, one that was is parted.
+
+    Args:
+        adjacency: Symmetric matrix without diagonal.
+        num_edges: The number of steps, at most.
+        choose: Takes the gap, the eigenvector and the adjacency matrix of the slowest component, and returns two of its rows; None to
+            end.
+        seed: Chooses the vector of a repeated eigenvalue.
+
+    Shapes:
+        - **adjacency, output:** :math:`(n, n)`
+
+    Example:
+        >>> import numpy as np
+        >>> path = np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]], dtype=bool)
+        >>> flip_edges(path, 1, lambda gap, vector, adjacency: (0, 2)).astype(int).tolist()
+        [[0, 1, 1], [1, 0, 1], [1, 1, 0]]
+    """
+    adjacency = adjacency.copy()
+    for _ in range(num_edges):
+        gap, vector, vertices = fiedler_pair(adjacency.astype(np.float64), seed)
+        pair = choose(gap, vector, adjacency[np.ix_(vertices, vertices)])
+        if pair is None:
+            break
+        u, v = vertices[list(pair)]
+        adjacency[u, v] = adjacency[v, u] = not adjacency[u, v]
+    return adjacency
 
 
 def gap_change(gap: float, vector: Floats) -> Floats:

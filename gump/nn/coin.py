@@ -8,17 +8,29 @@ import torch
 from torch import Tensor
 
 from gump.kernels import runs_kernels
-from gump.linalg import grover, polar_factor
+from gump.linalg import LowRankBlocks, Tiles, even_blocks, grover, low_rank_polar, polar_factor
 from gump.linalg.polar import quintics_within
-from gump.line_graph import EulerianLineGraph
+from gump.line_graph import BlockGroup, EulerianLineGraph
 from gump.nn.arc_linear import check_width
+from gump.nn.arguments import check_name
 from gump.nn.incidence import at_arcs
 from gump.nn.pair_score import pair_score
+
+SCORE_RANK, MAX_BLOCK = 8, 64
+"""The rank of bilinear scores and the largest block by default. Blocks of 32 cost as much as a hub's form of this rank, blocks of 64 several
+times that, see ``benchmarks/hubs.py``; and no graph of the TU datasets has a hub."""
 
 LARGE = 2**30
 """Bytes below which nobody asks whether they are there."""
 
+KEEP = 2**26
+"""How many numbers the attention of all pairs may keep for the backward; where there are more, they are computed again."""
+
 COINS = ("bounded", "polar", "newton_schulz", "grover", "scores", "ones")
+AT_HUBS = ("bounded", "grover", "ones")
+"""The coins that have a form which never builds a block."""
+
+SCORES = ("additive", "bilinear")
 
 
 class Coin(torch.nn.Module):
@@ -53,6 +65,24 @@ class Coin(torch.nn.Module):
     neighbors with equal features already cause, the exact projection is orthogonal but not equivariant, and Newton-Schulz is
     equivariant but not orthogonal.
 
+    **Hubs.** A block costs :math:`d^2` in memory and :math:`d^3` in time. Vertices of more than ``max_block`` neighbors get the bounded coin
+    in closed form instead, see :func:`gump.linalg.low_rank_polar`, for :math:`O(d k^2)`. That needs scores of some rank :math:`k`, which
+    those of equation 1 are not, but with the first :math:`k` channels of the same weights these are:
+
+    .. math::
+        (\mathbf{B}_v)_{ij} = \sum_{c=1}^{k} w_c \tanh(\mathbf{W}_s \mathbf{h}_i)_c \tanh(\mathbf{W}_t \mathbf{h}_j)_c.
+
+    They are bounded by :math:`\lVert \mathbf{w} \rVert_1` and of order one, as those of equation 1 are: :math:`w_c` is drawn of order one
+    over the square root of the number of channels, the scale of dot-product attention. With ``scores="bilinear"`` all vertices use them,
+    and ``max_block`` is a matter of speed alone: the coins are the same. With ``scores="additive"`` hubs alone do, so there the model
+    is another function for another ``max_block``, and a vertex that gains one neighbor and becomes a hub changes its coin by a jump.
+
+    **What no hub coin can do.** A coin :math:`\pm\mathbf{I} + \text{rank } k` returns a state, on average over the arcs, with at least
+    :math:`(1 - 2k/d)^2` of its energy to where it came from (for :math:`d > 2k`). *Proof.* All but k eigenvalues are :math:`\pm 1`, with one
+    sign, and the others lie on the unit circle, so the trace is at least :math:`d - 2k` in absolute value, the diagonal at least
+    :math:`1 - 2k/d` on average, and the mean of its squares at least the square of that. ∎ So a signal crosses a hub with many more
+    neighbors than that slowly: the bounded coin is :math:`-\mathbf{I}` plus rank :math:`2k + 1`, the Grover coin plus rank one.
+
     Args:
         in_channels: Width of the arc features.
         attention_channels: The paper's :math:`d'`.
@@ -60,10 +90,14 @@ class Coin(torch.nn.Module):
         beta: How far the bounded coin may leave the Grover coin, at least 0 and below 1.
         num_steps: The paper's :math:`K`, for ``"newton_schulz"``.
         negative_slope: Of the LeakyReLU.
+        scores: ``"additive"`` for those of equation 1, ``"bilinear"`` for those of low rank.
+        score_rank: The rank :math:`k` of bilinear scores, at most ``attention_channels``, of which they have no more.
+        max_block: The most neighbors of a vertex that gets a block of its own. Only ``"bounded"``, ``"grover"`` and ``"ones"`` have a form
+            for more.
 
     Shapes:
-        - **output:** for each of the line graph's groups :math:`(\mathrm{num\_blocks}, d, d)`; row i belongs to the reverse of the
-          i-th outgoing arc of the vertex, column j to its j-th outgoing arc
+        - **output:** for each of the line graph's groups of a degree up to ``max_block`` :math:`(\mathrm{num\_blocks}, d, d)`; row i belongs
+          to the reverse of the i-th outgoing arc of the vertex, column j to its j-th outgoing arc. :meth:`hubs` has the others
     """
 
     def __init__(
@@ -74,13 +108,23 @@ class Coin(torch.nn.Module):
         beta: float = 0.9,
         num_steps: int = 10,
         negative_slope: float = 0.01,
+        scores: str = "additive",
+        score_rank: int = SCORE_RANK,
+        max_block: int = MAX_BLOCK,
     ) -> None:
         super().__init__()
         if kind not in COINS:
             raise ValueError(f"'coin' must be one of {', '.join(COINS)} (got '{kind}')")
+        check_name("scores", scores, SCORES)
+        for argument, value in (("score_rank", score_rank), ("max_block", max_block)):
+            if value < 1:
+                raise ValueError(f"'{argument}' must be at least 1 (got {value})")
         if not 0 <= beta < 1:
             raise ValueError(f"'beta' must be at least 0 and below 1 (got {beta})")
         self.kind, self.beta, self.num_steps, self.negative_slope = kind, beta, num_steps, negative_slope
+        self.bilinear, self.max_block = scores == "bilinear", max_block
+        self.score_rank = min(score_rank, attention_channels)
+        attention_channels = self.score_rank if self.bilinear else attention_channels
         if kind not in ("grover", "ones"):
             self.lin_source = torch.nn.Linear(in_channels, attention_channels, bias=False)
             self.lin_target = torch.nn.Linear(in_channels, attention_channels, bias=False)
@@ -92,60 +136,137 @@ class Coin(torch.nn.Module):
             module.reset_parameters()  # type: ignore[operator]
 
     def forward(self, x: Tensor, line_graph: EulerianLineGraph, arc_attr: Tensor | None = None) -> list[Tensor]:
-        """Computes the coins of all vertices from vertex features and arc attributes."""
+        """Computes the coins of the vertices up to ``max_block`` from vertex features and arc attributes."""
+        self._check_hubs(line_graph)
         self._check_memory(line_graph, x)
         if self.kind in ("grover", "ones"):
             like = x if x.dtype == torch.float64 else x.float()
             matrix = grover if self.kind == "grover" else _ones
-            return [matrix(g.degree, like).expand(g.num_blocks, -1, -1) for g in line_graph.groups]
+            return [matrix(g.degree, like).expand(g.num_blocks, -1, -1) for g in self._dense_groups(line_graph)]
         return [self.project(b) for b in self.scores(x, line_graph, arc_attr)]
+
+    def hubs(self, x: Tensor, line_graph: EulerianLineGraph, arc_attr: Tensor | None = None) -> LowRankBlocks | None:
+        """Computes the coins of the vertices above ``max_block``, if there are any, in a form that never builds a block."""
+        sizes = {degree: count for degree, count in line_graph.block_sizes.items() if degree > self.max_block}
+        if not sizes:
+            return None
+        self._check_hubs(line_graph)
+        tiles, dtype = Tiles.of(sizes, x.device), x.dtype if x.dtype == torch.float64 else torch.float32
+        if self.kind == "grover":
+            return even_blocks(tiles, -1.0, torch.full((tiles.num_blocks,), 2.0, device=x.device), dtype)
+        if self.kind == "ones":
+            return even_blocks(tiles, 0.0, line_graph.block_degree[-tiles.num_blocks :], dtype)
+        first = line_graph.num_arcs - tiles.place.numel()
+        left, right = self._bilinear_terms(x, line_graph, arc_attr, slice(first, None))
+        with torch.autocast(x.device.type, enabled=False):
+            return low_rank_polar(left, right, tiles, self.beta)
+
+    def _dense_groups(self, line_graph: EulerianLineGraph) -> list[BlockGroup]:
+        return [group for group in line_graph.groups if group.degree <= self.max_block]
+
+    def _check_hubs(self, line_graph: EulerianLineGraph) -> None:
+        """Refuses hubs where the coin has no form for them."""
+        degree = line_graph.max_degree
+        if degree > self.max_block and self.kind not in AT_HUBS:
+            raise ValueError(
+                f"'max_block' must be at least {degree:,} for coin='{self.kind}', the degree of vertex {int(line_graph.block_vertices[-1])} "
+                f"(got {self.max_block}); raise it, or take coin='bounded', which has a form for hubs"
+            )
 
     def _check_memory(self, line_graph: EulerianLineGraph, x: Tensor) -> None:
         """Refuses a graph whose coins cannot fit, before the allocator does, and names the vertex to blame."""
-        per_transition = 4 + (2 * self.lin_score.in_features if hasattr(self, "lin_score") else 0)
-        need = line_graph.num_transitions * per_transition * x.element_size()
+        groups = self._dense_groups(line_graph)
+        num_transitions = sum(g.num_blocks * g.degree**2 for g in groups)
+        num_hub_arcs = line_graph.num_arcs - sum(g.num_blocks * g.degree for g in groups)
+        at_hubs = 6 * (2 * self.score_rank + 1) * num_hub_arcs
+        need = (8 * num_transitions + self._kept_pairs(num_transitions) + at_hubs) * x.element_size()
         if need > LARGE and need > (available := _available_memory(x.device)):
-            vertex, degree = int(line_graph.block_vertices[-1]), line_graph.max_degree
-            own = degree**2 * per_transition * x.element_size()
-            if own < available / 2:
+            degree = groups[-1].degree if groups else self.max_block
+            own = 8 * degree**2 * x.element_size()
+            helps = self.kind in AT_HUBS and degree > 2 * self.score_rank  # a hub's form is smaller than a block
+            advice = f"pass a 'max_block' below {degree:,} to give hubs a coin of linear size" if helps else "make it smaller"
+            if own < available / 2 or not groups:
                 raise ValueError(
-                    f"the coins of this batch would need {need / 1e9:.1f} GB ({available / 1e9:.1f} GB are available); make it smaller"
+                    f"the coins of this batch would need {need / 1e9:.1f} GB ({available / 1e9:.1f} GB are available); {advice}"
                 )
+            vertex = int(line_graph.block_vertices[sum(g.num_blocks for g in groups) - 1])
             raise ValueError(
-                f"vertex {vertex} has degree {degree:,}: its dense coin would need {own / 1e9:.1f} GB, all coins {need / 1e9:.1f} GB "
-                f"({available / 1e9:.1f} GB are available); remove such edges or sample neighbors"
+                f"vertex {vertex} has degree {degree:,}: its dense coin would need {own / 1e9:.1f} GB, all "
+                f"dense coins {need / 1e9:.1f} GB ({available / 1e9:.1f} GB are available); {advice}"
             )
 
+    def _kept_pairs(self, num_transitions: int) -> int:
+        """How many numbers the attention keeps for the backward."""
+        if self.kind in ("grover", "ones") or self.bilinear:
+            return 0
+        pairs = 2 * num_transitions * self.lin_score.in_features
+        return pairs if pairs <= 2 * KEEP else 0
+
     def scores(self, x: Tensor, line_graph: EulerianLineGraph, arc_attr: Tensor | None = None) -> list[Tensor]:
-        r"""Computes the attention scores :math:`\mathbf{B}_v` of equation 1."""
-        if not line_graph.groups:
+        r"""Computes the attention scores :math:`\mathbf{B}_v` of the vertices up to ``max_block``."""
+        groups = self._dense_groups(line_graph)
+        if not groups:
             return []
-        check_width(x, arc_attr, self.lin_source.in_features)
-        rows, columns = self._terms(x, line_graph, arc_attr)
-        sizes = [g.num_blocks * g.degree for g in line_graph.groups]
+        sizes = [g.num_blocks * g.degree for g in groups]
+        terms = self._bilinear_terms if self.bilinear else self._additive_terms
+        rows, columns = terms(x, line_graph, arc_attr, slice(sum(sizes)))
+        keep = self._kept_pairs(sum(g.num_blocks * g.degree**2 for g in groups)) > 0
         blocks = []
-        for group, row, column in zip(line_graph.groups, rows.split(sizes), columns.split(sizes), strict=True):
+        for group, row, column in zip(groups, rows.split(sizes), columns.split(sizes), strict=True):
             shape = (group.num_blocks, group.degree, row.size(-1))
-            blocks.append(pair_score(row.view(shape), column.view(shape), self.lin_score.weight[0], self.negative_slope))
+            row, column = row.view(shape), column.view(shape)
+            if self.bilinear:
+                with torch.autocast(x.device.type, enabled=False):
+                    blocks.append(row @ column.mT)
+            else:
+                blocks.append(pair_score(row, column, self.lin_score.weight[0], self.negative_slope, keep))
         return blocks
 
-    def _terms(self, x: Tensor, line_graph: EulerianLineGraph, arc_attr: Tensor | None) -> tuple[Tensor, Tensor]:
+    def _additive_terms(
+        self, x: Tensor, line_graph: EulerianLineGraph, arc_attr: Tensor | None, arcs: slice
+    ) -> tuple[Tensor, Tensor]:
         r"""The two terms inside the LeakyReLU, for every row and for every column of the blocks.
 
         At vertex :math:`v` they are :math:`\mathbf{W}_s[\mathbf{x}_u ; \mathbf{x}_v]` for the arc from u and
-        :math:`\mathbf{W}_t[\mathbf{x}_v ; \mathbf{x}_w]` for the arc to w. Products are taken on the vertices, of which there are
-        fewer than arcs, and gathered; what the column has of :math:`\mathbf{x}_v` is added to the rows instead, since only sums count.
+        :math:`\mathbf{W}_t[\mathbf{x}_v ; \mathbf{x}_w]` for the arc to w. What the column has of :math:`\mathbf{x}_v` is added to the rows
+        instead, since only sums count.
         """
+        source, target, width = self.lin_source.weight, self.lin_target.weight, x.size(-1)
+        return self._terms(x, line_graph, arc_attr, arcs, source, target, source[:, width : 2 * width] + target[:, :width])
+
+    def _bilinear_terms(
+        self, x: Tensor, line_graph: EulerianLineGraph, arc_attr: Tensor | None, arcs: slice
+    ) -> tuple[Tensor, Tensor]:
+        """The two factors of the scores, for every row and for every column of the blocks."""
+        rank, width = self.score_rank, x.size(-1)
+        source, target = self.lin_source.weight[:rank], self.lin_target.weight[:rank]
+        at_vertex = source[:, width : 2 * width], target[:, :width]
+        terms = self._terms(x, line_graph, arc_attr, arcs, source, target, *at_vertex)
+        dtype = x.dtype if x.dtype == torch.float64 else torch.float32
+        left, right = (term.to(dtype).tanh() for term in terms)
+        return left * self.lin_score.weight[0, :rank].to(dtype), right
+
+    def _terms(
+        self,
+        x: Tensor,
+        line_graph: EulerianLineGraph,
+        arc_attr: Tensor | None,
+        arcs: slice,
+        source: Tensor,
+        target: Tensor,
+        *at_vertex: Tensor,
+    ) -> tuple[Tensor, Tensor]:
+        """What weights make of the arcs of a slice, for rows and for columns: of their neighbors, of their attributes and, with a matrix for
+        the rows and perhaps one for the columns, of their vertices. Products are taken on the vertices, of which there are fewer, and gathered."""
+        check_width(x, arc_attr, self.lin_source.in_features)
         width = x.size(-1)
-        source, target = self.lin_source.weight, self.lin_target.weight
-        at_vertex = source[:, width : 2 * width] + target[:, :width]
-        products = x @ torch.cat([source[:, :width], at_vertex, target[:, width : 2 * width]]).t()
-        from_neighbor, from_vertex, to_neighbor = products.split(source.size(0), dim=1)
-        rows = at_arcs(from_vertex, from_neighbor, line_graph)
-        columns = at_arcs(None, to_neighbor, line_graph)
+        products = x @ torch.cat([source[:, :width], target[:, width : 2 * width], *at_vertex]).t()
+        from_neighbor, to_neighbor, *of_vertex = products.split(source.size(0), dim=1)
+        rows = at_arcs(of_vertex[0], from_neighbor, line_graph, arcs=arcs)
+        columns = at_arcs(of_vertex[1] if len(of_vertex) > 1 else None, to_neighbor, line_graph, arcs=arcs)
         if arc_attr is not None:
-            rows = rows + arc_attr[line_graph.reverse] @ source[:, 2 * width :].t()
-            columns = columns + arc_attr @ target[:, 2 * width :].t()
+            rows = rows + arc_attr[line_graph.reverse[arcs]] @ source[:, 2 * width :].t()
+            columns = columns + arc_attr[arcs] @ target[:, 2 * width :].t()
         return rows, columns
 
     def project(self, scores: Tensor) -> Tensor:
@@ -174,6 +295,8 @@ class Coin(torch.nn.Module):
 
     def __repr__(self) -> str:
         setting = {"bounded": f", beta={self.beta}", "newton_schulz": f", num_steps={self.num_steps}"}.get(self.kind, "")
+        setting += ", scores='bilinear'" if self.bilinear and self.kind not in ("grover", "ones") else ""
+        setting += f", max_block={self.max_block}" if self.max_block != MAX_BLOCK else ""
         return f"{type(self).__name__}('{self.kind}'{setting})"
 
 

@@ -28,7 +28,13 @@ class Hops(NamedTuple):
 
     @classmethod
     def of(
-        cls, x: Tensor, hop_index: Tensor | None, hop_distance: Tensor | None, max_distance: int, self_loops: bool = False
+        cls,
+        x: Tensor,
+        hop_index: Tensor | None,
+        hop_distance: Tensor | None,
+        max_distance: int,
+        self_loops: bool = False,
+        num_hop_pairs: Tensor | None = None,
     ) -> Hops:
         """Weighs the pairs at distance 1 to ``max_distance`` as GCN would, each distance for itself."""
         if hop_index is None or hop_distance is None:
@@ -40,6 +46,11 @@ class Hops(NamedTuple):
             raise ValueError(
                 f"'hop_index' must have shape [2, num_pairs] and 'hop_distance' [num_pairs] "
                 f"(got {list(hop_index.shape)} and {list(hop_distance.shape)})"
+            )
+        if num_hop_pairs is not None and num_hop_pairs.size(-1) < max_distance:
+            raise ValueError(
+                f"'max_distance' of gump.transforms.AddHops must be at least {max_distance}, the largest distance that the model reads "
+                f"(got {num_hop_pairs.size(-1)}); apply AddHops(max_distance={max_distance}), or give the model a smaller max_distance"
             )
         source, target = hop_index
         distance = hop_distance.long()  # kept in as few bits as hold it, which are too few to number rows with
@@ -157,6 +168,7 @@ class HopNetwork(torch.nn.Module, ABC):
         batch: Tensor | None = None,
         hop_index: Tensor | None = None,
         hop_distance: Tensor | None = None,
+        num_hop_pairs: Tensor | None = None,
     ) -> Tensor:
         """Computes vertex representations.
 
@@ -167,10 +179,12 @@ class HopNetwork(torch.nn.Module, ABC):
             edge_attr: Not used.
             batch: Not used; no pair joins two graphs.
             hop_index: All ordered pairs of vertices at distance one to ``max_distance``, see :class:`gump.transforms.AddHops`. Messages
-                go from the first row to the second. Pairs that are farther apart are ignored, pairs that are missing are not noticed.
+                go from the first row to the second. Pairs that are farther apart are ignored.
             hop_distance: The distance of every pair.
+            num_hop_pairs: A column for every distance up to which pairs are listed; fewer than ``max_distance`` are refused. Without it pairs that
+                are missing are not noticed.
         """
-        hops = Hops.of(x, hop_index, hop_distance, self.max_distance, self.self_loops)
+        hops = Hops.of(x, hop_index, hop_distance, self.max_distance, self.self_loops, num_hop_pairs)
         states = [self.encoder(x)]
         for _ in range(self.num_layers):
             states.append(self.layer(states, hops))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from gump.nn.arguments import check_both_directions
+
 
 def normalized_adjacency(
     edge_index: Tensor, edge_weight: Tensor | None, num_nodes: int, dtype: torch.dtype, self_loops: bool = True
@@ -52,3 +54,32 @@ def normalized_adjacency(
     degree = zeros.scatter_add(0, target, weight)
     scale = torch.where(degree > 0, degree, 1).rsqrt() * (degree > 0)
     return edge_index, scale.index_select(0, source) * weight * scale.index_select(0, target)
+
+
+def symmetric_adjacency(x: Tensor, edge_index: Tensor, edge_weight: Tensor | None) -> tuple[Tensor, Tensor]:
+    """The normalized adjacency matrix without self-loops, for convolutions that are unitary because it is symmetric: edges must be listed in both
+    directions. Takes features, real or complex, for their number and precision."""
+    check_both_directions(edge_index, edge_weight, x.size(0))
+    dtype = x.real.dtype if x.is_complex() else x.dtype
+    return normalized_adjacency(edge_index, edge_weight, x.size(0), dtype, self_loops=False)
+
+
+def propagate(x: Tensor, edge_index: Tensor, edge_weight: Tensor | None) -> Tensor:
+    r"""Multiplies features with a sparse matrix, :math:`\mathbf{x}'_i = \sum_{j \to i} w_{ji} \mathbf{x}_j`.
+
+    PyG's scatter, going backward, gathers single entries; this gathers and adds rows in both directions, which is quicker.
+
+    Shapes:
+        - **x:** :math:`(N, F)`
+        - **edge_index:** :math:`(2, E)`
+        - **edge_weight:** :math:`(E)`
+        - **output:** :math:`(N, F)`
+
+    Example:
+        >>> propagate(torch.tensor([[1.0], [10.0]]), torch.tensor([[0, 1, 1], [1, 0, 1]]), torch.tensor([2.0, 1.0, 1.0]))
+        tensor([[10.],
+                [12.]])
+    """
+    source, target = edge_index
+    rows = x.index_select(0, source)
+    return torch.zeros_like(x).index_add(0, target, rows if edge_weight is None else edge_weight.unsqueeze(-1) * rows)

@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from gump.kernels import runs_kernels
+from gump.linalg import LowRankBlocks
 from gump.line_graph import CompressedTransitions, EulerianLineGraph
 from gump.nn.rows import flat_index, replicas_first
 
@@ -25,12 +26,14 @@ class Propagation:
     every arc what its reverse holds. Row :math:`(u, v)` so gathers from all :math:`(v, w)`.
 
     Where torch has MKL, a CPU holds both moves in one sparse matrix, several times faster than products of many tiny blocks; on a GPU a
-    kernel makes both in one pass; elsewhere the blocks of one degree are one batched product. All compute the same.
+    kernel makes both in one pass; elsewhere the blocks of one degree are one batched product. All compute the same. The blocks of hubs,
+    whose arcs come last, are multiplied in the form in which they are kept.
 
     Args:
-        blocks: For each of the line graph's groups the blocks of that degree. They need not be orthogonal.
+        blocks: For each of the line graph's groups, up to the first of a hub, the blocks of that degree. They need not be orthogonal.
         line_graph: The arcs on which the states live.
         sparse: Whether to hold the operator as one sparse matrix; by default where that is faster.
+        hubs: The blocks of the other groups, if there are any.
         mask: Which arcs count; the others, which belong to padding, come out as anything.
 
     Shapes:
@@ -40,40 +43,70 @@ class Propagation:
     """
 
     def __init__(
-        self, blocks: list[Tensor], line_graph: EulerianLineGraph, sparse: bool | None = None, mask: Tensor | None = None
+        self,
+        blocks: list[Tensor],
+        line_graph: EulerianLineGraph,
+        sparse: bool | None = None,
+        hubs: LowRankBlocks | None = None,
+        mask: Tensor | None = None,
     ) -> None:
-        self.blocks, self.line_graph, self.mask = blocks, line_graph, mask
+        num_groups = len(blocks) + (0 if hubs is None else len(hubs.tiles.sizes))
+        if num_groups != len(line_graph.groups):
+            raise ValueError(
+                f"'blocks' and 'hubs' must cover the {len(line_graph.groups)} degrees of 'line_graph' (got {num_groups}); the coin "
+                f"that made the blocks makes the hubs, see gump.nn.Coin.hubs"
+            )
+        self.blocks, self.line_graph, self.hubs, self.mask = blocks, line_graph, hubs, mask
+        self._num_dense = sum(g.num_blocks * g.degree for g in line_graph.groups[: len(blocks)])  # arcs that hubs do not own
         self.sparse = (line_graph.device.type == "cpu" and torch.backends.mkl.is_available()) if sparse is None else sparse
         if self.sparse and blocks:
             _silence_beta_warning()
-            values = self.values()
-            self._row_values = values.index_select(0, line_graph.by_row.order)
-            self._column_values = values.detach().index_select(0, line_graph.by_column.order)
+            values = torch.cat([b.flatten() for b in blocks])
+            self._layout = line_graph.compressed(line_graph.groups[len(blocks) - 1].degree)
+            self._row_values = values.index_select(0, self._layout[0].order)
+            self._column_values = values.detach().index_select(0, self._layout[1].order)
 
     def __call__(self, h: Tensor, scale: Tensor | None = None) -> Tensor:
         """Propagates one step; with ``scale`` adds that multiple of what was there, as GIN does."""
-        if not self.blocks:
+        if not self.blocks and self.hubs is None:
             return h
-        dtype = self.blocks[0].dtype if torch.is_autocast_enabled(h.device.type) else h.dtype
+        own = self.blocks[0].dtype if self.hubs is None else self.hubs.core.dtype
+        dtype = own if torch.is_autocast_enabled(h.device.type) else h.dtype
         with torch.autocast(h.device.type, enabled=False):  # rounding to half precision would undo what the projection did
-            h = h.to(self.blocks[0].dtype)
-            if not self.sparse and runs_kernels(h, *self.blocks):
-                from gump.kernels.coin_shift import coin_shift
-
-                return coin_shift(h, self.line_graph.reverse, self.blocks, scale, self.mask).to(dtype)
-            out = self._sparse_product(h) if self.sparse else self.shift(self.coin(h))
+            h = h.to(own)
+            if self.hubs is None and not self.sparse and runs_kernels(h, *self.blocks):
+                return self._by_kernel(h, scale).to(dtype)
+            out = self._propagated(h)
             return (out if scale is None else torch.addcmul(out, scale, h)).to(dtype)
 
-    def _sparse_product(self, h: Tensor) -> Tensor:
-        product: Tensor = _SparseProduct.apply(self._row_values, h, self._column_values, self.line_graph)
-        return product
+    def _propagated(self, h: Tensor) -> Tensor:
+        if not self.blocks or not (self.sparse or runs_kernels(h, *self.blocks)):
+            return self.shift(self.coin(h))
+        if self.hubs is None:
+            return self._in_one_pass(h)
+        h, at_hubs = _Split.apply(h, self._num_dense)
+        mixed = self.hubs(at_hubs)
+        return self._in_one_pass(h).index_copy_(0, self.line_graph.reverse[self._num_dense :], mixed)
+
+    def _in_one_pass(self, h: Tensor) -> Tensor:
+        """Makes both moves at once, but for hubs: what the reverses of their arcs get is not said."""
+        if self.sparse:
+            out: Tensor = _SparseProduct.apply(self._row_values, h, self._column_values, self._layout)
+            return out
+        return self._by_kernel(h)
+
+    def _by_kernel(self, h: Tensor, scale: Tensor | None = None) -> Tensor:
+        from gump.kernels.coin_shift import coin_shift
+
+        return coin_shift(h, self.line_graph.reverse, self.blocks, scale, self.mask)
 
     def coin(self, h: Tensor) -> Tensor:
         """Mixes the outgoing arcs of every vertex."""
-        groups = self.line_graph.groups
-        rows = h.split([g.num_blocks * g.degree for g in groups])
+        groups = self.line_graph.groups[: len(self.blocks)]
+        *rows, at_hubs = h.split([*(g.num_blocks * g.degree for g in groups), h.size(0) - self._num_dense])
         mixed = [b @ r.view(g.num_blocks, g.degree, -1) for g, b, r in zip(groups, self.blocks, rows, strict=True)]
-        return torch.cat([m.view(-1, h.size(-1)) for m in mixed])
+        mixed = [m.view(-1, h.size(-1)) for m in mixed]
+        return torch.cat(mixed if self.hubs is None else [*mixed, self.hubs(at_hubs)])
 
     def shift(self, h: Tensor) -> Tensor:
         """Flips every arc to its reverse."""
@@ -81,12 +114,12 @@ class Propagation:
 
     def values(self) -> Tensor:
         """The weights of the transitions, in the order of :meth:`gump.EulerianLineGraph.transitions`."""
-        return torch.cat([b.flatten() for b in self.blocks])
+        return torch.cat([b.flatten() for b in self.blocks + ([] if self.hubs is None else self.hubs.dense())])
 
     def matrix(self) -> Tensor:
-        """The operator as a sparse matrix in coordinate form: row ``(u, v)``, column ``(v, w)``."""
+        """The operator as a sparse matrix in coordinate form: row ``(u, v)``, column ``(v, w)``. The blocks of hubs are built for it."""
         size = (self.line_graph.num_arcs, self.line_graph.num_arcs)
-        if not self.blocks:
+        if not self.line_graph.groups:
             return torch.zeros(size, device=self.line_graph.device).to_sparse()
         return torch.sparse_coo_tensor(self.line_graph.transitions(), self.values(), size, check_invariants=False).coalesce()
 
@@ -112,14 +145,34 @@ class _Involution(torch.autograd.Function):
         return _Involution.apply(x.flatten(0, 1), flat_index(index, x.size(1))).view(x.shape), 0
 
 
+class _Split(torch.autograd.Function):
+    """Hands out all states, of which the first are used, and those of the rest. What comes back for either is one gradient."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(h: Tensor, first: int) -> tuple[Tensor, Tensor]:
+        return h.view_as(h), h[first:]
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, int], output: tuple[Tensor, Tensor]) -> None:
+        ctx.first = inputs[1]
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor, grad_rest: Tensor) -> tuple[Tensor, None]:
+        return torch.cat([grad[: ctx.first], grad_rest]), None
+
+
 class _SparseProduct(torch.autograd.Function):
     """The operator as one sparse matrix, compressed by rows for the forward and by columns for the backward."""
 
     @staticmethod
-    def forward(ctx: Any, row_values: Tensor, h: Tensor, column_values: Tensor, line_graph: EulerianLineGraph) -> Tensor:
-        ctx.column_values, ctx.line_graph = column_values, line_graph
+    def forward(
+        ctx: Any, row_values: Tensor, h: Tensor, column_values: Tensor, layout: tuple[CompressedTransitions, CompressedTransitions]
+    ) -> Tensor:
+        ctx.column_values, ctx.layout = column_values, layout
         ctx.save_for_backward(row_values, h)
-        return _product(line_graph.by_row, row_values, h)
+        return _product(layout[0], row_values, h)
 
     @staticmethod
     @once_differentiable
@@ -127,10 +180,10 @@ class _SparseProduct(torch.autograd.Function):
         row_values, h = ctx.saved_tensors
         grad_values = grad_h = None
         if ctx.needs_input_grad[0]:
-            matrix = _compressed(ctx.line_graph.by_row, row_values)
+            matrix = _compressed(ctx.layout[0], row_values)
             grad_values = torch.sparse.sampled_addmm(matrix, grad.contiguous(), h.t(), beta=0.0).values()
         if ctx.needs_input_grad[1]:
-            grad_h = _product(ctx.line_graph.by_column, ctx.column_values, grad)
+            grad_h = _product(ctx.layout[1], ctx.column_values, grad)
         return grad_values, grad_h, None, None
 
 

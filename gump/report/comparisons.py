@@ -9,6 +9,7 @@ import pandas as pd
 
 from gump.record import Record
 from gump.report.paired import common_runs, paired_difference
+from gump.report.statistics import SELECTED
 from gump.report.table import group_records, table
 
 COLUMNS = (
@@ -17,7 +18,7 @@ COLUMNS = (
 )
 
 
-def comparisons(records: Sequence[Record], rule: str = "loss") -> pd.DataFrame:
+def comparisons(records: Sequence[Record], rule: str = SELECTED) -> pd.DataFrame:
     """Compares, dataset by dataset, what asks for comparison: GUMP with the methods of the same base GNN, and a change with none.
 
     The first are configurations as they stand, one with ``gump`` in its name or its title and one without, of one table and dataset. The second
@@ -27,7 +28,7 @@ def comparisons(records: Sequence[Record], rule: str = "loss") -> pd.DataFrame:
 
     Args:
         records: The runs, in any order.
-        rule: How the epoch that counts was chosen.
+        rule: How the epoch that counts was chosen, by default as each configuration says.
     """
     groups = group_records(records)
     rows = []

@@ -11,37 +11,14 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from gump.record import write_atomically
-from gump.report.statistics import PERCENT
+from gump.report.statistics import PERCENT, SELECTED
+from gump.report.style import COLORS, LINES, MARKERS, STYLE, spread_ticks
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-STYLE: dict[Any, Any] = {
-    "font.family": "DejaVu Sans",
-    "font.size": 9,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": "0.9",
-    "grid.linewidth": 0.6,
-    "lines.linewidth": 1.4,
-    "lines.markersize": 4.5,
-    "legend.frameon": False,
-    "figure.dpi": 100,
-    "savefig.dpi": 160,
-    "text.parse_math": False,
-    "svg.fonttype": "path",
-    "svg.hashsalt": "gump",
-}
-"""How every figure looks, and what makes its file the same byte for byte each time."""
 
-COLORS = ("#000000", "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00")
-LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)))
-MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-
-
-def bar_figure(frame: pd.DataFrame, rule: str = "loss") -> Figure:
+def bar_figure(frame: pd.DataFrame, rule: str = SELECTED) -> Figure:
     """Draws ours beside the published numbers, a panel for each dataset, with bars for the 95 % intervals.
 
     Filled circles are ours, with the plain interval as a thick bar and the corrected one as a thin bar; hollow diamonds are published
@@ -49,7 +26,7 @@ def bar_figure(frame: pd.DataFrame, rule: str = "loss") -> Figure:
 
     Args:
         frame: Rows of :func:`gump.report.table.table` from one table.
-        rule: How the epoch that counts was chosen.
+        rule: How the epoch that counts was chosen, by default as each configuration says.
     """
     import matplotlib
     from matplotlib.figure import Figure
@@ -87,7 +64,7 @@ def bar_figure(frame: pd.DataFrame, rule: str = "loss") -> Figure:
     return figure
 
 
-def curve_figure(frame: pd.DataFrame, x: str, chance: float | None = None, rule: str = "loss") -> Figure:
+def curve_figure(frame: pd.DataFrame, x: str, chance: float | None = None, rule: str = SELECTED) -> Figure:
     """Draws a measure against a setting, a panel for each dataset, a line for each method, and a band for the plain 95 % interval.
 
     Lines differ in dashes and markers as well as in color. Bands of measures in percent end at 0 and 100. The axis is logarithmic if the
@@ -97,7 +74,7 @@ def curve_figure(frame: pd.DataFrame, x: str, chance: float | None = None, rule:
         frame: Rows of :func:`gump.report.table.table` from one table.
         x: The setting along the axis, as ``frame["axis"]`` has it, such as ``"dataset.num_nodes"``.
         chance: What guessing gives, drawn as a dotted gray line.
-        rule: How the epoch that counts was chosen.
+        rule: How the epoch that counts was chosen, by default as each configuration says.
     """
     import matplotlib
     from matplotlib.figure import Figure
@@ -125,13 +102,15 @@ def curve_figure(frame: pd.DataFrame, x: str, chance: float | None = None, rule:
             if chance is not None:
                 axes.axhline(chance, color="0.5", linestyle=":", linewidth=1.0, label="chance")
             axes.set(title=dataset, xlabel=x, ylabel=_axis_label(points, dataset))
-            _spread_ticks(axes, sorted(set(points["x"])))
+            spread_ticks(axes, list(points["x"]))
         handles, labels = panels[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=2)
     return figure
 
 
-def save_figure(figure: Figure, path: str | Path, data: pd.DataFrame | None = None, png: bool = False) -> list[Path]:
+def save_figure(
+    figure: Figure, path: str | Path, data: pd.DataFrame | None = None, pdf: bool = False, png: bool = False
+) -> list[Path]:
     """Writes a figure as SVG, the same bytes for the same data each time, and the data beside it as CSV.
 
     The bytes are the same for one version of matplotlib; another may draw otherwise.
@@ -140,15 +119,18 @@ def save_figure(figure: Figure, path: str | Path, data: pd.DataFrame | None = No
         figure: What to write.
         path: The file; ``.svg`` is its ending whatever is given.
         data: What was drawn.
+        pdf: Whether to write a PDF, too.
         png: Whether to write a PNG, too.
     """
     import matplotlib
 
     path, written = Path(path), []
+    wanted = {"svg": True, "pdf": pdf, "png": png}
+    undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {"Software": None}}
     with matplotlib.rc_context(STYLE):
-        for ending, metadata in [("svg", {"Date": None})] + ([("png", {"Software": None})] if png else []):
+        for ending in (ending for ending, is_wanted in wanted.items() if is_wanted):
             buffer = io.BytesIO()
-            figure.savefig(buffer, format=ending, metadata=metadata)
+            figure.savefig(buffer, format=ending, metadata=undated[ending])
             written.append(path.with_suffix(f".{ending}"))
             write_atomically(written[-1], buffer.getvalue())
     if data is not None:
@@ -181,15 +163,6 @@ def _panels(figure: Figure, number: int, columns: int, width: float, height: flo
     for axes in panels[number:]:
         axes.remove()
     return panels[:number]
-
-
-def _spread_ticks(axes: Any, values: list[float]) -> None:
-    """Puts ticks at the values of the setting, unless they are too many."""
-    if values[0] > 0 and values[-1] / values[0] >= 16:
-        axes.set_xscale("log")
-    if len(values) <= 14:
-        axes.set_xticks(values, [f"{value:g}" for value in values])
-        axes.minorticks_off()
 
 
 def _explain(figure: Figure) -> None:

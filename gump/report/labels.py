@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import tomllib
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -70,30 +71,72 @@ def split_variant(variant: str) -> dict[str, str]:
     return {key.strip(): value.strip() for key, _, value in pairs}
 
 
+AGAIN = "out/again"
+"""The folder for what is run again: where there is a record, nothing is trained."""
+
+
 def command(records: Sequence[Record]) -> str:
-    """The command that runs a row again.
+    """The command that runs a row again: a line for runs that were made on one kind of device, with as many side by side.
+
+    Runs that were trained side by side are so again, also those of a group whose records are not here.
 
     Example:
         >>> from gump.record import Record
         >>> command([Record("tu/mutag_gin_gump", i, {}, "accuracy", variant="train.epochs=2") for i in range(5)])
-        'gump run configs/tu/mutag_gin_gump.toml --splits 0-4 --set train.epochs=2'
+        'gump run configs/tu/mutag_gin_gump.toml --splits 0-4 --set train.epochs=2 --records out/again'
     """
-    first = records[0]
-    words = ["gump", "run", f"configs/{first.name}.toml", "--splits", _ranges(record.index for record in records)]
-    for key, value in split_variant(first.variant).items():
-        words += ["--set", f"{key}={_as_toml(_look_up(first.settings, key, value))}"]
-    return shlex.join(words)
+    alike: dict[tuple[str, ...], dict[tuple[int, ...], None]] = {}
+    for record in records:
+        group = tuple(sorted([record.index, *record.provenance.get("side_by_side_with", [])]))
+        alike.setdefault((_path(record), *_place(record, len(group))), {})[group] = None
+    settings = [word for pair in split_variant(records[0].variant).items() for word in ("--set", _assignment(records[0], *pair))]
+    lines = [
+        shlex.join(["gump", "run", path, "--splits", _ranges(runs), *place, *settings, "--records", AGAIN])
+        for (path, *place), groups in alike.items()
+        for runs in _as_cut(sorted(groups))
+    ]
+    return "\n".join(lines)
 
 
-def _look_up(settings: Any, key: str, default: Any) -> Any:
-    """The value of a setting by its dotted name; the folder's name, which the default comes from, cannot hold every sign."""
+def _as_cut(groups: Sequence[tuple[int, ...]]) -> list[list[int]]:
+    """The runs of groups of one size: all at once if these are the groups into which they are cut in their order, otherwise group by group."""
+    flat = [index for group in groups for index in group]
+    return [flat] if flat == sorted(flat) else [list(group) for group in groups]
+
+
+def _path(record: Record) -> str:
+    """The file of a record's configuration; where that of the repository is, in records that do not say."""
+    return str(record.provenance.get("config") or f"configs/{record.name}.toml")
+
+
+def _place(record: Record, num_replicas: int) -> list[str]:
+    """The options that say where a run was made, and how many with it."""
+    kind, colon, _ = str(record.provenance.get("device") or "").partition(":")
+    num_devices = record.provenance.get("num_devices") or 1
+    words = ["--device", kind] if colon else []
+    words += ["--devices", str(num_devices)] if num_devices > 1 else []
+    return words + (["--replicas", str(num_replicas)] if num_replicas > 1 else [])
+
+
+def _assignment(record: Record, key: str, text: str) -> str:
+    """A setting as ``--set`` reads it. Numbers are told by the folder's name, where they have all their digits; it cannot hold every sign."""
+    try:
+        value = _look_up(record.settings, key)
+    except KeyError:
+        return f"{key}={text}"
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return f"{key}={text if is_number else _as_toml(value)}"
+
+
+def _look_up(settings: Any, key: str) -> Any:
+    """The value of a setting by its dotted name."""
     for part in key.split("."):
         if isinstance(settings, list) and part.isdigit() and int(part) < len(settings):
             settings = settings[int(part)]
         elif isinstance(settings, dict) and part in settings:
             settings = settings[part]
         else:
-            return default
+            raise KeyError(key)
     return settings
 
 
@@ -101,12 +144,22 @@ def _as_toml(value: Any) -> str:
     """A value as ``--set`` reads it."""
     if value is None:
         return "none"
-    return json.dumps(value) if isinstance(value, bool | list | tuple) else str(value)
+    if isinstance(value, str) and not _reads_otherwise(value):
+        return value
+    return json.dumps(value)
+
+
+def _reads_otherwise(text: str) -> bool:
+    """Whether a string would be taken for another value without quotation marks."""
+    try:
+        return bool(tomllib.loads(f"value = {text}"))
+    except tomllib.TOMLDecodeError:
+        return text != text.strip()
 
 
 def _ranges(indices: Iterable[int]) -> str:
     parts: list[list[int]] = []
-    for i in sorted(indices):
+    for i in indices:
         if parts and parts[-1][-1] == i - 1:
             parts[-1].append(i)
         else:

@@ -8,19 +8,20 @@ from typing import Any
 
 import pandas as pd
 
-from gump.report.statistics import PERCENT, RULES
+from gump.record import RULES
+from gump.report.statistics import PERCENT, SELECTED
 
 RULE_NAMES = {"loss": "loss", "metric": "metric", "last": "end"}
 NONE = "–"
 """What stands where there is no number."""
 
 
-def overview(frame: pd.DataFrame, rule: str = "loss") -> pd.DataFrame:
+def overview(frame: pd.DataFrame, rule: str = SELECTED) -> pd.DataFrame:
     """Lays one table out as the paper does: a row for each method, a column for each dataset, and the mean rank.
 
     Args:
         frame: Rows of :func:`table` from one table.
-        rule: How the epoch that counts was chosen.
+        rule: How the epoch that counts was chosen, by default as each configuration says.
     """
     datasets = list(dict.fromkeys(frame["dataset"]))
     rows = []
@@ -36,7 +37,7 @@ def overview(frame: pd.DataFrame, rule: str = "loss") -> pd.DataFrame:
 
 
 def details(frame: pd.DataFrame, marks: Sequence[str] | None = None) -> pd.DataFrame:
-    """Lays rows out with all that belongs to the number: both selection rules, runs, intervals, the published numbers, and the cost.
+    """Lays rows out with all that belongs to the number: the headline and every selection rule, runs, intervals, the published numbers, and the cost.
 
     Args:
         frame: Rows of :func:`table`.
@@ -44,7 +45,8 @@ def details(frame: pd.DataFrame, marks: Sequence[str] | None = None) -> pd.DataF
     """
     rows = []
     for (_, row), mark in zip(frame.iterrows(), marks or [""] * len(frame), strict=True):
-        ours = {f"Ours, by {RULE_NAMES[rule]}": _estimate(row, rule) for rule in RULES}
+        ours = {"Ours": _estimate(row, SELECTED), "Selected by": _rule_names(row["select"])}
+        ours |= {f"By {RULE_NAMES[rule]}": _estimate(row, rule) for rule in RULES}
         runs = f"{row['num_runs']}" + (f" ({row['num_diverged']} diverged)" if row["num_diverged"] else "")
         sign = "+" if pd.notna(row["difference"]) and row["difference"] >= 0 else ""
         rows.append(
@@ -177,6 +179,10 @@ def _estimate(row: Any, rule: str) -> str:
         "" if pd.isna(row[f"{rule}_std"]) else f" ({row[f'{rule}_std']:.{digits}f}) [{_number(row[f'{rule}_corrected'], digits)}]"
     )
     return text if runs == row["num_runs"] else f"{text}, {runs} runs"
+
+
+def _rule_names(select: str) -> str:
+    return ", ".join(RULE_NAMES[rule] for rule in select.split(", "))
 
 
 def _head(frame: pd.DataFrame, dataset: str) -> str:

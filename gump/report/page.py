@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pandas as pd
 
-from gump.record import Record, load_records, write_atomically
+from gump.record import RULES, Record, load_records, write_atomically
 from gump.report.comparisons import comparisons
 from gump.report.figure import bar_figure, curve_figure, save_figure
+from gump.report.labels import AGAIN
 from gump.report.layout import comparison, costs, details, markdown, overview
+from gump.report.statistics import SELECTED
 from gump.report.table import table
 
 HOW_TO_READ = """\
@@ -21,12 +23,13 @@ HOW_TO_READ = """\
   interval`, with the published number in parentheses. Accuracy and ROC-AUC are in percent, average precision (ap) and mean absolute error
   (mae) are not.
 - **By loss, by metric, by end**: the epoch of a run that counts is that with the best validation loss, with the best validation metric, or the
-  last one. Differences, verdicts, figures and paired differences go by loss. Epochs are medians over runs.
+  last one. **Selected by** is the rule that the configuration names, as the benchmark or the published code has it; ours, differences,
+  verdicts, ranks, figures and paired differences go by it. Epochs are medians over runs.
 - **Intervals** are half the width of a 95 % interval. The plain one is Student's, t · s / √n, and takes the n runs for independent. The corrected
   one, t · s · √(1/n + n_test / n_train) after Nadeau and Bengio (2003), allows for splits that overlap. It is given where every run has a
   test set of its own; where all runs share one (official splits, a test set fixed beforehand, seeds of one task), there is no such correction
   and the plain interval is silent about the choice of the test set. Published intervals are as printed, and some of them are standard deviations.
-- **Verdict** compares ours by loss with the best of the published numbers: *at or above* it, *within* our plain interval of it, or *short* of it.
+- **Verdict** compares ours with the best of the published numbers: *at or above* it, *within* our plain interval of it, or *short* of it.
 - **Rank** is the mean place of a method over the datasets of the table, among methods with the same base GNN and by our numbers. Methods
   without a number for every dataset have none.
 - **Paired differences** are taken run by run on equal test sets. *Graphs won* counts the graphs that one of the two has right more often than
@@ -99,7 +102,9 @@ def _verdicts(frame: pd.DataFrame) -> Iterator[str]:
     if (short := judged[judged["verdict"] == "short"]).empty:
         return
     yield "Short of the published number:"
-    yield markdown(_columns(details(short), ["Dataset", "Method", "Set otherwise", "Runs", "Ours, by loss", "Published", "Others"]))
+    yield markdown(
+        _columns(details(short), ["Dataset", "Method", "Set otherwise", "Runs", "Ours", "Selected by", "Published", "Others"])
+    )
 
 
 _VERDICTS = {
@@ -109,13 +114,21 @@ _VERDICTS = {
 }
 
 
+_SELECTED = {"loss": "validation loss", "metric": "validation metric", "last": "last epoch"}
+
+
+def _only(values: pd.Series) -> str:
+    """The value that all share; empty if they differ."""
+    return str(values.iloc[0]) if values.nunique() == 1 else ""
+
+
 def _figures(name: str, rows: pd.DataFrame, folder: Path) -> Iterator[str]:
     """Draws a table's figures and refers to them."""
-    if not (bars := rows[(rows["axis"] == "") & rows["loss_mean"].notna()]).empty:
+    if not (bars := rows[(rows["axis"] == "") & rows[f"{SELECTED}_mean"].notna()]).empty:
         path = folder / "figures" / f"{_file_name(name)}.svg"
         save_figure(bar_figure(bars), path, _drawn(bars))
         yield f"![{name}: ours beside the published numbers](figures/{path.name})"
-    for axis, points in rows[(rows["axis"] != "") & rows["loss_mean"].notna()].groupby("axis"):
+    for axis, points in rows[(rows["axis"] != "") & rows[f"{SELECTED}_mean"].notna()].groupby("axis"):
         path = folder / "figures" / f"{_file_name(f'{name}_{axis}')}.svg"
         chance = points["chance"].iloc[0] if points["chance"].nunique(dropna=False) == 1 else None
         save_figure(curve_figure(points, str(axis), None if pd.isna(chance) else chance), path, _drawn(points))
@@ -124,11 +137,12 @@ def _figures(name: str, rows: pd.DataFrame, folder: Path) -> Iterator[str]:
 
 def _sections(rows: pd.DataFrame, pairs: pd.DataFrame, footnotes: dict[str, str]) -> Iterator[str]:
     yield "### Overview"
-    yield "Selected by validation loss:"
+    yield f"Selected by {_SELECTED.get(_only(rows['select']), 'the rule that each configuration names')}:"
     yield markdown(overview(rows))
-    if rows["metric_rank"].notna().any():
-        yield "Selected by the validation metric:"
-        yield markdown(overview(rows, "metric"))
+    for rule in RULES:
+        if rule != _only(rows["select"]) and rows[f"{rule}_rank"].notna().any():
+            yield f"All selected by {_SELECTED[rule]}:"
+            yield markdown(overview(rows, rule))
     yield "### Every number"
     marks = ["".join(f"[^{footnotes.setdefault(note, str(len(footnotes) + 1))}]" for note in notes) for notes in rows["notes"]]
     yield markdown(details(rows, marks))
@@ -138,13 +152,19 @@ def _sections(rows: pd.DataFrame, pairs: pd.DataFrame, footnotes: dict[str, str]
         yield "### Paired differences"
         yield markdown(comparison(pairs))
     yield "### Run it again"
+    yield f"Into a folder of its own, `{AGAIN}`: where there is a record, nothing is trained. `gump report {AGAIN}` then reports on it."
     yield "```sh\n" + "\n".join(rows["command"]) + "\n```"
 
 
 def _drawn(rows: pd.DataFrame) -> pd.DataFrame:
     """The columns that figures read, as a file can hold them."""
-    names = ["table", "dataset", "method", "setting", "axis", "x", "line", "metric", "num_runs", "loss_mean", "loss_interval"]
-    names += ["loss_corrected", "published", "published_interval", "others", "chance"]
+    names = ["table", "dataset", "method", "setting", "axis", "x", "line", "metric", "num_runs", "select"]
+    names += [f"{SELECTED}_{what}" for what in ("mean", "interval", "corrected")] + [
+        "published",
+        "published_interval",
+        "others",
+        "chance",
+    ]
     return rows[names].assign(others=rows["others"].map(json.dumps))
 
 

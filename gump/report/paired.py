@@ -11,7 +11,7 @@ from typing import Any
 from scipy import stats
 
 from gump.record import Record
-from gump.report.statistics import Estimate, split_ratio, value_at
+from gump.report.statistics import SELECTED, Estimate, resolve, split_ratio, value_at
 
 TARGET = "target"
 """Where the right answers stand among the predictions of a record."""
@@ -55,14 +55,15 @@ class PairedDifference:
 
 
 def paired_difference(
-    records_a: Sequence[Record], records_b: Sequence[Record], rule: str = "loss", ratio: float | None = None
+    records_a: Sequence[Record], records_b: Sequence[Record], rule: str = SELECTED, ratio: float | None = None
 ) -> PairedDifference:
     """Compares two systems run by run.
 
     Args:
         records_a: Runs of the first system.
         records_b: Runs of the second.
-        rule: How the epoch that counts was chosen: ``"loss"``, ``"metric"`` or ``"last"``.
+        rule: How the epoch that counts was chosen: ``"loss"``, ``"metric"``, ``"last"``, or ``"selected"`` for the rule of each system's own
+            configuration.
         ratio: Answers in the test set for each one in the training set, for the corrected interval; by default that of
             :func:`gump.report.statistics.split_ratio`.
     """
@@ -95,7 +96,7 @@ def _compare_answers(pairs: Sequence[tuple[Record, Record]], rule: str) -> dict[
     rows = [
         (graph, x, y, target)
         for a, b in pairs
-        for graph, x, y, target in zip(a.test_index, a.predictions[rule], b.predictions[rule], _targets(a, b), strict=True)
+        for graph, x, y, target in zip(a.test_index, _answers(a, rule), _answers(b, rule), _targets(a, b), strict=True)
     ]
     counts: dict[str, Any] = {"num_answers": len(rows), "num_different": sum(x != y for _, x, y, _ in rows)}
     if any(target is None for *_, target in rows):
@@ -114,8 +115,12 @@ def _compare_answers(pairs: Sequence[tuple[Record, Record]], rule: str) -> dict[
 
 
 def _has_classes(record: Record, rule: str) -> bool:
-    answers = record.predictions.get(rule, [])
+    answers = _answers(record, rule)
     return bool(answers) and len(answers) == len(record.test_index) and all(isinstance(answer, int) for answer in answers)
+
+
+def _answers(record: Record, rule: str) -> list[Any]:
+    return record.predictions.get(resolve(record, rule), [])
 
 
 def _targets(a: Record, b: Record) -> list[int | None]:

@@ -10,10 +10,13 @@ from typing import Any, Self
 import numpy as np
 from scipy import stats
 
-from gump.record import Record
+from gump.record import RULES, Record
 
-RULES = ("loss", "metric", "last")
-"""How the epoch that counts was chosen: by the best validation loss, by the best validation measure, or as the last one."""
+SELECTED = "selected"
+"""The rule that the configuration itself names, which is the headline; beside the three rules that every record holds."""
+
+COLUMNS = (SELECTED, *RULES)
+"""The rules of a table, the headline first."""
 
 PERCENT = frozenset({"accuracy", "auroc"})
 """The measures that tables give in percent. All others stand as they are: the published tables have ``"ap"`` and ``"mae"`` so."""
@@ -159,8 +162,8 @@ class Summary:
             )
         first = records[0]
         ratio = split_ratio(records) if ratio is None else ratio
-        values = {rule: [v for record in records if (v := value_at(record, rule)) is not None] for rule in RULES}
-        epochs = {rule: [e for record in records if (e := record.results.get(rule, {}).get("epoch")) is not None] for rule in RULES}
+        values = {rule: [v for record in records if (v := value_at(record, rule)) is not None] for rule in COLUMNS}
+        epochs = {rule: [e for record in records if (e := results_at(record, rule).get("epoch")) is not None] for rule in COLUMNS}
         return cls(
             name=first.name,
             variant=first.variant,
@@ -176,10 +179,20 @@ class Summary:
 
 def value_at(record: Record, rule: str) -> float | None:
     """The measure on the test set in the unit of the tables, or ``None`` if the run left no number under the rule."""
-    if rule not in RULES:
-        raise ValueError(f"'rule' must be one of {', '.join(map(repr, RULES))} (got {rule!r})")
-    value = record.results.get(rule, {}).get("test")
+    value = results_at(record, rule).get("test")
     return None if value is None or not math.isfinite(value) else unit(record.metric) * value
+
+
+def results_at(record: Record, rule: str) -> dict[str, float]:
+    """What a record holds under a rule; nothing if the run left nothing there."""
+    return record.results.get(resolve(record, rule), {})
+
+
+def resolve(record: Record, rule: str) -> str:
+    """One of the three rules of a record, that of its own configuration for ``"selected"``."""
+    if rule not in COLUMNS:
+        raise ValueError(f"'rule' must be one of {', '.join(map(repr, COLUMNS))} (got {rule!r})")
+    return record.select if rule == SELECTED else rule
 
 
 def split_ratio(records: Sequence[Record]) -> float:

@@ -12,7 +12,7 @@ import pandas as pd
 
 from gump.record import Record
 from gump.report.labels import Label, command, label
-from gump.report.statistics import RULES, Summary
+from gump.report.statistics import COLUMNS, SELECTED, Summary
 from gump.report.sweep import find_points
 
 
@@ -34,13 +34,14 @@ def table(records: Sequence[Record]) -> pd.DataFrame:
     - ``setting``, ``name``, ``variant``: what was set otherwise than in the file, spelled out; the file; and the record's own words.
     - ``metric``, ``higher_is_better``, ``num_runs``, ``num_diverged``.
     - For each selection rule, ``loss_mean``, ``loss_std``, ``loss_interval``, ``loss_corrected``, ``loss_epoch``, ``loss_runs``: see
-      :class:`gump.report.statistics.Estimate`; the median epoch; and how many runs left a number.
+      :class:`gump.report.statistics.Estimate`; the median epoch; and how many runs left a number. ``select`` is the rule that the configuration
+      names, and ``selected_mean`` and so on are what it gives: the headline.
     - ``published``, ``published_interval``, ``source``, and ``others``, a list of more such numbers.
-    - ``difference``: ours, selected by validation loss, less the published number. ``verdict`` compares ours with the better of all published
+    - ``difference``: ours, the headline, less the published number. ``verdict`` compares ours with the better of all published
       numbers: ``"at or above"``, ``"within"`` if it falls short by no more than our plain interval, or ``"short"``.
-    - ``loss_rank``, ``metric_rank``: the mean over the table's datasets of the method's place among those with the same base GNN, as in the
-      paper's table; ties share their places. Only methods as configured, with a number on every dataset of the table, are ranked, and only
-      where there are two.
+    - ``selected_rank``, ``loss_rank`` and so on: the mean over the table's datasets of the method's place among those with the same base GNN,
+      as in the paper's table; ties share their places. Only methods as configured, with a number on every dataset of the table, are ranked,
+      and only where there are two.
     - ``axis``, ``x``, ``line``: where the row lies on a curve, if it is a point of one; ``chance``: what guessing gives.
     - ``device``, ``time_s`` (all runs together), ``epoch_time_s``, ``peak_memory_bytes``, ``num_parameters``, ``commit``, ``notes``, ``command``.
 
@@ -59,7 +60,7 @@ def table(records: Sequence[Record]) -> pd.DataFrame:
                 f"{dataset} in '{name}'); keep configurations with another measure in a folder of their own"
             )
     _mark_curves(frame, labels)
-    for rule in ("loss", "metric"):
+    for rule in COLUMNS:
         frame[f"{rule}_rank"] = _ranks(frame, f"{rule}_mean")
     order = frame.assign(varied=frame["setting"] != "").sort_values(
         ["table", "dataset", "varied", "base", "method", "line", "x", "setting"], kind="stable"
@@ -79,10 +80,11 @@ def _row(group: list[Record], found: Label) -> dict[str, Any]:
         "variant": first.variant,
         "metric": first.metric,
         "higher_is_better": first.higher_is_better,
+        "select": ", ".join(dict.fromkeys(record.select for record in group)),
         "num_runs": summary.num_runs,
         "num_diverged": summary.num_diverged,
     }
-    for rule in RULES:
+    for rule in COLUMNS:
         estimate = summary.estimates.get(rule)
         row[f"{rule}_mean"] = estimate.mean if estimate else math.nan
         row[f"{rule}_std"] = estimate.std if estimate else math.nan
@@ -110,13 +112,14 @@ def _beside(row: dict[str, Any], published: dict[str, Any]) -> dict[str, Any]:
     numbers = [_published_entry(entry, row["name"]) for entry in [published, *(published.get("others") or [])] if entry]
     main, others = (numbers[0], numbers[1:]) if numbers else (_published_entry({}, ""), [])
     sign = 1 if row["higher_is_better"] else -1
+    ours = row[f"{SELECTED}_mean"]
     values = [sign * number["published"] for number in numbers if not math.isnan(number["published"])]
-    shortfall = max(values) - sign * row["loss_mean"] if values else math.nan
-    verdict = "at or above" if shortfall <= 0 else "within" if shortfall <= row["loss_interval"] else "short"
+    shortfall = max(values) - sign * ours if values else math.nan
+    verdict = "at or above" if shortfall <= 0 else "within" if shortfall <= row[f"{SELECTED}_interval"] else "short"
     return {
         **main,
         "others": others,
-        "difference": row["loss_mean"] - main["published"],
+        "difference": ours - main["published"],
         "verdict": "" if math.isnan(shortfall) else verdict,
     }
 
@@ -180,8 +183,12 @@ def _notes(group: Sequence[Record]) -> list[str]:
 
 
 def _differing(a: Any, b: Any, prefix: str = "") -> list[str]:
+    """The settings that differ. One that a table lacks is newer than the record, and had its default: `gump run` takes no others together."""
+    if isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
+        a, b = dict(enumerate(a)), dict(enumerate(b))
     if isinstance(a, dict) and isinstance(b, dict):
-        return [k for key in {**a, **b} for k in _differing(a.get(key), b.get(key), f"{prefix}.{key}" if prefix else str(key))]
+        keys = [key for key in {**a, **b} if not prefix or (key in a and key in b)]
+        return [k for key in keys for k in _differing(a.get(key), b.get(key), f"{prefix}.{key}" if prefix else str(key))]
     return [] if a == b else [prefix]
 
 

@@ -2,6 +2,7 @@
 
 from gump.transforms.add_line_graph import AddLineGraph
 from gump.transforms.add_patches import AddPatches
+from gump.transforms.cap_degree import CapDegree
 from gump.transforms.digl import DIGL
 from gump.transforms.eldan_add import EldanAdd
 from gump.transforms.expander import AddExpander
@@ -24,6 +25,7 @@ __all__ = [
     "AddLineGraph",
     "AddPatches",
     "AddRRWP",
+    "CapDegree",
     "EldanAdd",
     "FoSR",
     "ProxyAdd",

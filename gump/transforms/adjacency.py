@@ -6,13 +6,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch_geometric.data import Data
+from torch_geometric.data import Batch, Data
 
 
 def to_adjacency(data: Data) -> NDArray[np.bool_]:
     """Reads the adjacency matrix of an undirected graph, without self-loops.
 
-    Edges that are listed twice count once. A graph that lists an edge in one orientation only is refused.
+    Edges that are listed twice count once. A graph that lists an edge in one orientation only is refused, and so is a batch, in which
+    one graph could be joined to another, and a graph with a line graph, which would be left behind.
 
     Args:
         data: A graph with ``edge_index``.
@@ -21,8 +22,19 @@ def to_adjacency(data: Data) -> NDArray[np.bool_]:
         >>> to_adjacency(Data(edge_index=torch.tensor([[0, 1, 1], [1, 0, 1]]), num_nodes=2)).tolist()
         [[False, True], [True, False]]
     """
-    adjacency = np.zeros((data.num_nodes, data.num_nodes), dtype=bool)
+    if isinstance(data, Batch):
+        raise ValueError(f"'data' must be one graph (got a batch of {data.num_graphs}); rewire graphs before they are batched")
+    if "arc_index" in data:
+        raise ValueError(
+            "'data' must not carry a line graph (got one), since its edges are about to change; apply AddLineGraph last"
+        )
+    if data.edge_index is None:
+        raise ValueError(f"'data' must have 'edge_index' (got {data})")
     source, target = data.edge_index.cpu().numpy()
+    if data.edge_index.numel() and not 0 <= data.edge_index.min() <= data.edge_index.max() < data.num_nodes:
+        lowest, highest = int(data.edge_index.min()), int(data.edge_index.max())
+        raise ValueError(f"'edge_index' must hold vertices below {data.num_nodes}, their number (got {lowest} to {highest})")
+    adjacency = np.zeros((data.num_nodes, data.num_nodes), dtype=bool)
     adjacency[source, target] = True
     one_way = np.argwhere(adjacency & ~adjacency.T)
     if len(one_way):
@@ -40,7 +52,8 @@ def with_adjacency(data: Data, adjacency: NDArray[np.bool_], relation: bool = Fa
 
     Edges come out sorted and once each. Every tensor named ``edge_*`` with one row per edge follows them: an edge of the input keeps
     its row (the first one, where it was listed twice), an added edge gets zeros, or ones in ``edge_weight``, where a zero would undo it.
-    The other attributes, among them the number of vertices, stay as they are.
+    The other attributes, among them the number of vertices, stay as they are; ``edge_attr``, ``edge_weight`` and ``edge_type`` without
+    a row per edge are refused.
 
     Args:
         data: The graph, which is changed.
@@ -59,9 +72,12 @@ def with_adjacency(data: Data, adjacency: NDArray[np.bool_], relation: bool = Fa
         adjacency = adjacency | np.diag(place.diagonal() >= 0)
     edges = np.argwhere(adjacency)
     row = torch.from_numpy(place[edges[:, 0], edges[:, 1]]).to(device)
-    for key in data.keys():  # noqa: SIM118, a Data iterates over pairs
-        if key.startswith("edge_") and key != "edge_index" and torch.is_tensor(data[key]) and data[key].size(0) == num_edges:
-            data[key] = _rows(data[key], row, fill=1 if key == "edge_weight" else 0)
+    for key, value in data.to_dict().items():
+        if key != "edge_index" and key.startswith("edge_") and torch.is_tensor(value) and value.shape[:1] == (num_edges,):
+            data[key] = _rows(value, row, fill=1 if key == "edge_weight" else 0)
+        elif key in ("edge_attr", "edge_weight", "edge_type"):
+            came = f"shape {list(value.shape)}" if torch.is_tensor(value) else repr(value)
+            raise ValueError(f"'{key}' must have one row for each of the {num_edges} edges (got {came})")
     data.edge_index = torch.from_numpy(edges.T.copy()).to(device)
     if relation:
         data.edge_type = (row < 0).long()

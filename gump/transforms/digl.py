@@ -59,15 +59,13 @@ class DIGL(BaseTransform):
 
     def forward(self, data: Data) -> Data:
         """Rewires a copy of the graph."""
-        if data.num_nodes == 0:
-            return data
         edge_index = torch.from_numpy(to_adjacency(data)).nonzero().t()
         weights = torch.ones(edge_index.size(1), dtype=torch.float64)
-        # One more vertex, alone and left out again below: GDC cannot take a graph of one.
-        diffused = self._diffusion(Data(edge_index=edge_index, edge_attr=weights, num_nodes=data.num_nodes + 1))
-        dense = torch.zeros(data.num_nodes + 1, data.num_nodes + 1, dtype=torch.float64)
+        # Two more vertices, alone and left out again below: GDC cannot take a graph of one or none.
+        diffused = self._diffusion(Data(edge_index=edge_index, edge_attr=weights, num_nodes=data.num_nodes + 2))
+        dense = torch.zeros(data.num_nodes + 2, data.num_nodes + 2, dtype=torch.float64)
         dense[tuple(diffused.edge_index)] = diffused.edge_attr
-        dense = dense[:-1, :-1] if self.self_loops else dense[:-1, :-1].fill_diagonal_(0)
+        dense = dense[:-2, :-2] if self.self_loops else dense[:-2, :-2].fill_diagonal_(0)
         data = with_adjacency(data, (dense > 0).numpy(), self.relation, keep_loops=False)
         if self.keep_weights:
             dtype = data.x.dtype if data.x is not None and data.x.is_floating_point() else torch.get_default_dtype()

@@ -8,7 +8,7 @@ from torch_geometric.data import Data
 from torch_geometric.data.datapipes import functional_transform
 from torch_geometric.transforms import BaseTransform
 
-from gump.linalg.fiedler import best_pair, fiedler_pair
+from gump.linalg.fiedler import best_pair, flip_edges
 from gump.transforms.adjacency import to_adjacency, with_adjacency
 
 
@@ -58,16 +58,8 @@ class EldanAdd(BaseTransform):
 
     def forward(self, data: Data) -> Data:
         """Rewires a copy of the graph."""
-        weights = to_adjacency(data).astype(np.float64)
-        for _ in range(self.num_edges):
-            gap, vector, vertices = fiedler_pair(weights, self.seed)
-            criterion = eldan_criterion(gap, vector, weights.sum(1)[vertices])
-            pair = best_pair(-criterion, weights[np.ix_(vertices, vertices)] == 0)
-            if pair is None:
-                break
-            u, v = vertices[list(pair)]
-            weights[u, v] = weights[v, u] = 1
-        return with_adjacency(data, weights > 0, self.relation)
+        adjacency = flip_edges(to_adjacency(data), self.num_edges, _choose, self.seed)
+        return with_adjacency(data, adjacency, self.relation)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(num_edges={self.num_edges}, seed={self.seed}, relation={self.relation})"
@@ -91,3 +83,7 @@ def eldan_criterion(gap: float, vector: NDArray[np.float64], degree: NDArray[np.
     loss, product = vector * shift / next_root, vector / next_root
     change: NDArray[np.float64] = 2 * product[:, None] * product - 2 * (1 - gap) * (loss[:, None] + loss)
     return change - projection**2 * gap
+
+
+def _choose(gap: float, vector: NDArray[np.float64], adjacency: NDArray[np.bool_]) -> tuple[int, int] | None:
+    return best_pair(-eldan_criterion(gap, vector, adjacency.sum(1)), ~adjacency)

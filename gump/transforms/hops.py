@@ -17,8 +17,9 @@ _CHUNK = 2**24  # distances held at a time, in float64
 class AddHops(BaseTransform):
     r"""Lists all pairs of vertices up to a distance, each with its distance, for models that look farther than to neighbors.
 
-    Adds ``hop_index``, the ordered pairs :math:`(u, v)` with :math:`1 \le d(u, v) \le D`, sorted, and ``hop_distance``, where
-    :math:`d` is the number of edges on a shortest path from :math:`u` to :math:`v`. ``edge_index`` stays, and what is at distance one
+    Adds ``hop_index``, the ordered pairs :math:`(u, v)` with :math:`1 \le d(u, v) \le D`, sorted, ``hop_distance``, where
+    :math:`d` is the number of edges on a shortest path from :math:`u` to :math:`v`, and ``num_hop_pairs``, how many pairs there are at each
+    distance, whose width tells a model how far it may look. ``edge_index`` stays, and what is at distance one
     are its columns without self-loops and duplicates. In a directed graph paths follow the edges. `DRew
     <https://arxiv.org/abs/2305.08018>`_ passes messages along the pairs of each distance apart:
     ``hop_index[:, hop_distance == k]``.
@@ -31,6 +32,7 @@ class AddHops(BaseTransform):
     Shapes:
         - **hop_index:** :math:`(2, P)`
         - **hop_distance:** :math:`(P)`, 8-bit integers, or 16-bit where :math:`D` is above 127
+        - **num_hop_pairs:** :math:`(1, D)`
 
     Example:
         >>> data = AddHops(max_distance=2)(Data(edge_index=torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), num_nodes=4))
@@ -55,8 +57,10 @@ class AddHops(BaseTransform):
                 first, second = np.nonzero((distance > 0) & (distance < np.inf))
                 pairs.append(np.stack([rows[first], second]))
                 distances.append(distance[first, second].astype(dtype))
+        counts = np.bincount(np.concatenate(distances), minlength=self.max_distance + 1)[None, 1:]
         data.hop_index = torch.from_numpy(np.concatenate(pairs, axis=1)).to(data.edge_index.device)
         data.hop_distance = torch.from_numpy(np.concatenate(distances)).to(data.edge_index.device)
+        data.num_hop_pairs = torch.from_numpy(counts.copy()).to(data.edge_index.device)
         return data
 
     def __repr__(self) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 from torch_geometric.data import Data
 from torch_geometric.data.datapipes import functional_transform
 from torch_geometric.transforms import BaseTransform
 
-from gump.linalg.fiedler import best_pair, fiedler_pair, gap_change
+from gump.linalg.fiedler import best_pair, flip_edges, gap_change
 from gump.transforms.adjacency import to_adjacency, with_adjacency
 
 
@@ -55,17 +56,13 @@ class ProxyAdd(BaseTransform):
 
     def forward(self, data: Data) -> Data:
         """Rewires a copy of the graph."""
-        weights = to_adjacency(data).astype(np.float64)
-        for _ in range(self.num_edges):
-            gap, vector, vertices = fiedler_pair(weights, self.seed)
-            if self.normalization == "rw":
-                vector = vector / np.sqrt(weights.sum(1)[vertices])
-            pair = best_pair(gap_change(gap, vector), weights[np.ix_(vertices, vertices)] == 0)
-            if pair is None:
-                break
-            u, v = vertices[list(pair)]
-            weights[u, v] = weights[v, u] = 1
-        return with_adjacency(data, weights > 0, self.relation)
+        adjacency = flip_edges(to_adjacency(data), self.num_edges, self._choose, self.seed)
+        return with_adjacency(data, adjacency, self.relation)
+
+    def _choose(self, gap: float, vector: NDArray[np.float64], adjacency: NDArray[np.bool_]) -> tuple[int, int] | None:
+        if self.normalization == "rw":
+            vector = vector / np.sqrt(adjacency.sum(1))
+        return best_pair(gap_change(gap, vector), ~adjacency)
 
     def __repr__(self) -> str:
         return (

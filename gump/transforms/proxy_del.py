@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components
 from torch_geometric.data import Data
 from torch_geometric.data.datapipes import functional_transform
 from torch_geometric.transforms import BaseTransform
 
-from gump.linalg.fiedler import best_pair, fiedler_pair, gap_change
+from gump.linalg.fiedler import best_pair, flip_edges, gap_change
+from gump.linalg.spectrum import effective_resistance
 from gump.transforms.adjacency import to_adjacency, with_adjacency
 
 
@@ -57,30 +56,15 @@ class ProxyDel(BaseTransform):
 
     def forward(self, data: Data) -> Data:
         """Rewires a copy of the graph."""
-        weights = to_adjacency(data).astype(np.float64)
-        for _ in range(self.num_edges):
-            gap, vector, vertices = fiedler_pair(weights, self.seed)
-            if self.normalization == "rw":
-                vector = vector / np.sqrt(weights.sum(1)[vertices])
-            pair = _best_deletion(-gap_change(gap, vector), weights[np.ix_(vertices, vertices)])
-            if pair is None:
-                break
-            u, v = vertices[list(pair)]
-            weights[u, v] = weights[v, u] = 0
-        return with_adjacency(data, weights > 0)
+        return with_adjacency(data, flip_edges(to_adjacency(data), self.num_edges, self._choose, self.seed))
+
+    def _choose(self, gap: float, vector: NDArray[np.float64], adjacency: NDArray[np.bool_]) -> tuple[int, int] | None:
+        if self.normalization == "rw":
+            vector = vector / np.sqrt(adjacency.sum(1))
+        scores = -gap_change(gap, vector)
+        # A unit current between the ends of a bridge has no other way; on a cycle some of it goes around, at least 1 / n.
+        bridges = len(adjacency) * (1 - effective_resistance(adjacency)) < 0.5
+        return best_pair(scores, adjacency & (scores > 1e-12) & ~bridges)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(num_edges={self.num_edges}, normalization={self.normalization!r}, seed={self.seed})"
-
-
-def _best_deletion(scores: NDArray[np.float64], weights: NDArray[np.float64]) -> tuple[int, int] | None:
-    """The best edge with a positive score that is not a bridge; bridges are only looked for where they would be chosen."""
-    inner = weights.sum(0) > 1  # an edge to a leaf is a bridge
-    candidates = (weights > 0) & (scores > 1e-12) & inner & inner[:, None]
-    while (pair := best_pair(scores, candidates)) is not None:
-        without = weights.copy()
-        for u, v in (pair, pair[::-1]):
-            without[u, v] = candidates[u, v] = 0
-        if connected_components(csr_array(without), directed=False)[0] == 1:
-            break
-    return pair

@@ -16,9 +16,11 @@ class AddRRWP(BaseTransform):
         \mathbf{P}_{ij} = [\mathbf{I}, \mathbf{M}, \mathbf{M}^2, \ldots, \mathbf{M}^{K-1}]_{ij}, \quad \mathbf{M} = \mathbf{D}^{-1}\mathbf{A}
 
     Adds ``pair_index``, in which a column :math:`(j, i)` is a pair with source :math:`j` and target :math:`i`, sorted by target and then
-    by source, and ``pair_attr`` with the row :math:`\mathbf{P}_{ij}`: target :math:`i` asks where its walks go. (The public code of
-    GRIT hands a target the walks that come in.) A vertex without edges has no walks, so its row of :math:`\mathbf{M}` is zero. Walks
-    follow ``edge_index`` as it is listed, in proportion to ``edge_weight`` where there is one, which must not be negative.
+    by source, and ``pair_attr`` with the row :math:`\mathbf{P}_{ij}`: target :math:`i` asks where its walks go. (The `public code
+    <https://github.com/LiamMa/GRIT/blob/2ecf5c3/grit/transform/rrwp.py>`_ lists the entry of row :math:`i` and column :math:`j` as an edge
+    from :math:`i` to :math:`j`, and so hands a target the walks that come in.) A vertex without edges has no walks, so its row of
+    :math:`\mathbf{M}` is zero. Walks follow ``edge_index`` as it is listed, in proportion to ``edge_weight`` where there is one, which must not
+    be negative.
 
     A graph of :math:`n` vertices is given :math:`n^2 (4K + 16)` bytes: right for molecules, 1.9 MB for a peptide of 150 vertices and
     :math:`K=17`. Of large datasets, therefore, transform each graph when it is loaded, not all of them beforehand.

@@ -68,6 +68,18 @@ def test_functions(root: Path) -> None:
         assert glycine.edge_attr[0::2].equal(glycine.edge_attr[1::2])
 
 
+def test_another_version_of_rdkit_is_another_entry_of_the_cache(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    load_peptides("functional", root)
+    read: list[int] = []
+    real = peptides._read
+    monkeypatch.setattr(peptides, "_read", lambda *arguments: read.append(1) or real(*arguments))
+    load_peptides("functional", root)
+    assert not read
+    monkeypatch.setattr(peptides, "rdkit_version", lambda: "1999.1")
+    load_peptides("functional", root)
+    assert read == [1]
+
+
 def test_structure_is_standardized_by_the_training_set(root: Path) -> None:
     dataset = load_peptides("structural", root)
     y = torch.cat([graph.y for graph in dataset])

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gump.datasets.checksums import MD5, REGENERATED, SHA256
-from gump.datasets.raw import cache_folder, download, find_raw, parse_table, read_raw, unpack
+from gump.datasets.raw import NotHereError, cache_folder, download_file, find_raw, parse_table, read_raw, unpack
 
 
 def nothing(folder: Path) -> None:
@@ -39,6 +39,20 @@ def test_the_folder_of_data_comes_before_downloads(tmp_path: Path) -> None:
     assert find_raw("toy", ["raw/a"], data, cache, nothing) == data / "toy"
 
 
+def test_what_is_not_here_is_said_without_a_download_and_what_lacks_a_file_is_another_error(tmp_path: Path) -> None:
+    with pytest.raises(NotHereError, match=rf"'toy' is not in {tmp_path}; put its raw files under {tmp_path}/toy/raw; `gump run`"):
+        find_raw("toy", ["raw/a", "raw/b"], tmp_path, tmp_path / "cache", None)
+    with pytest.raises(NotHereError, match="which is no folder"):
+        find_raw("toy", ["raw/a"], tmp_path / "nowhere", tmp_path / "cache", None)
+    with pytest.raises(NotHereError, match="could not be downloaded"):
+        find_raw("toy", ["raw/a"], tmp_path, tmp_path / "cache", nothing)
+    (tmp_path / "toy/raw").mkdir(parents=True)
+    (tmp_path / "toy/raw/a").touch()
+    with pytest.raises(FileNotFoundError, match="raw/b is missing") as raised:
+        find_raw("toy", ["raw/a", "raw/b"], tmp_path, tmp_path / "cache", None)
+    assert not isinstance(raised.value, NotHereError)
+
+
 def test_a_download_that_lacks_a_file_is_none(tmp_path: Path) -> None:
     with pytest.raises(
         FileNotFoundError, match=r"'toy' is not in .* could not be downloaded \(raw/a was not among what was downloaded\)"
@@ -51,10 +65,10 @@ def test_download_checks_the_sum(tmp_path: Path, network_of_files: Callable[[dic
     source, url = tmp_path / "source", "https://example.org/file"
     source.write_bytes(b"content")
     network_of_files({url: source})
-    download(url, tmp_path / "target", hashlib.md5(b"content").hexdigest())
+    download_file(url, tmp_path / "target", hashlib.md5(b"content").hexdigest())
     assert (tmp_path / "target").read_bytes() == b"content"
     with pytest.raises(OSError, match="is not the file that was expected, whose MD5 is 00"):
-        download(url, tmp_path / "target", "00")
+        download_file(url, tmp_path / "target", "00")
 
 
 def test_a_download_that_breaks_off_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,7 +76,7 @@ def test_a_download_that_breaks_off_is_an_error(tmp_path: Path, monkeypatch: pyt
     answer.headers = {"Content-Length": "100"}  # type: ignore[attr-defined]
     monkeypatch.setattr("urllib.request.urlopen", lambda url, timeout: answer)
     with pytest.raises(OSError, match="broke off after 9 of 100 bytes"):
-        download("https://example.org/file", tmp_path / "target")
+        download_file("https://example.org/file", tmp_path / "target")
 
 
 def test_unpacking_stays_in_its_folder(tmp_path: Path) -> None:

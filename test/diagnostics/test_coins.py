@@ -78,3 +78,11 @@ def test_coins_without_scores_and_graphs_without_coins_are_refused() -> None:
         coin_report(GUMP(3, 8, 2, coin="grover"), torch.randn(num_nodes, 3), edge_index)
     with pytest.raises(ValueError, match="'edge_index' must have an edge"):
         coin_report(GUMP(3, 8, 2), torch.randn(2, 3), torch.empty(2, 0, dtype=torch.long))
+
+
+def test_hubs_are_refused_with_the_way_to_measure_them() -> None:
+    edge_index, num_nodes = clique(5)
+    with pytest.raises(
+        ValueError, match=r"must have a block for every vertex \(got max_block=3, and vertex 4 has degree 4\); raise"
+    ):
+        coin_report(GUMP(3, 8, 2, max_block=3), torch.randn(num_nodes, 3), edge_index)

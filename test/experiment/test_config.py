@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 from fake_configs import TINY, tiny_config, tiny_tables, write_toml
 
-from gump.experiment.config import load_config, make_configs
+from gump.experiment.config import complete, load_config, made_by, make_configs
 from gump.experiment.protocol import Official
 from gump.experiment.training import Training
 
@@ -61,6 +61,27 @@ def test_settings_of_transforms_are_called_by_their_position() -> None:
     for key in ("transform.1.walk_length", "transform.walk_length", "transform.0"):
         with pytest.raises(ValueError, match=f"'{key}' is not a setting; those of transforms are called transform.0.NAME"):
             make_configs("a", tables, {key: 5})
+
+
+def test_a_transform_is_applied_once_unless_it_says_otherwise() -> None:
+    walks = {"kind": "AddRandomWalkPE", "walk_length": 3}
+    [config] = make_configs("a", tiny_tables() | {"transform": [walks, walks | {"when": "batch"}]})
+    assert [transform["when"] for transform in config.settings["transform"]] == ["once", "batch"]
+    with pytest.raises(ValueError, match=r"'transform.0.when' must be one of \('once', 'batch'\) \(got 'never'\)"):
+        make_configs("a", tiny_tables() | {"transform": [walks | {"when": "never"}]})
+
+
+def test_a_configuration_knows_its_file_from_the_present_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    inside, outside = (write_toml(tmp_path / path, tiny_tables()) for path in ("here/configs/a.toml", "there/a.toml"))
+    monkeypatch.chdir(tmp_path / "here")
+    assert [load_config(path)[0].path for path in (inside, "configs/a.toml", outside)] == ["configs/a.toml"] * 2 + [str(outside)]
+
+
+def test_complete_settings_are_complete_and_a_run_hangs_on_all_but_its_title_and_what_is_selected() -> None:
+    settings = make_configs("a", tiny_tables() | {"title": "A"})[0].settings
+    assert complete(settings) == settings
+    assert made_by(settings)["train"].keys() == settings["train"].keys() - {"select"}
+    assert made_by(settings).keys() == settings.keys() - {"title"}
 
 
 SWEEP: dict[str, list[Any]] = {"model.num_layers": [1, 2, 3], "train.lr": [0.1, 0.2, 0.3]}

@@ -107,6 +107,15 @@ def test_it_loads(path: str) -> None:
 
 
 @pytest.mark.parametrize("path", PATHS)
+def test_its_epoch_is_selected_as_its_benchmark_or_the_code_that_it_follows_has_it(path: str) -> None:
+    training = load_config(FOLDER / path)[0].training
+    if path.startswith(("lrgb/", "ogb/")):
+        assert training.select == "metric"
+    else:
+        assert training.select == ("last" if training.threshold > 1 else "loss")  # a threshold is FoSR's rule
+
+
+@pytest.mark.parametrize("path", PATHS)
 def test_it_takes_a_step(path: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     configs = load_config(FOLDER / path)
     for config in configs[:: max(len(configs) - 1, 1)]:  # the first and the last of a sweep

@@ -60,9 +60,10 @@ def test_processes_share_every_training_batch_and_none_is_left_without() -> None
     assert [len(list(graph_feed(1, 4, shard=(rank, 2)).train_batches(shuffle()))) for rank in (0, 1)] == [0, 0]
 
 
-def test_evaluation_goes_through_a_part_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(GraphFeed, "EVALUATED_AT_ONCE", 2)
-    assert [batch.y.tolist() for batch in graph_feed(4, 2).batches("test")] == [[6, 7], [8]]
+def test_evaluation_goes_through_a_part_in_order() -> None:
+    feed = graph_feed(4, 2, evaluated_at_once=2)
+    assert [batch.y.tolist() for batch in feed.batches("test")] == [[6, 7], [8]]
+    assert feed.test_index.tolist() == [6, 7, 8]
 
 
 def test_answers_at_a_source_are_read_there() -> None:
@@ -139,6 +140,16 @@ def test_negatives_are_new_for_every_epoch_and_fixed_for_evaluation() -> None:
     assert codes(next(iter(feed.batches("val"))).edge_label_index) == codes(
         next(iter(link_feed()[1].batches("val"))).edge_label_index
     )
+
+
+def test_every_pair_that_the_test_asks_about_has_a_number_of_its_own() -> None:
+    data = fake_dataset("link", num_nodes=60)
+    feed = LinkFeed(data, Links().split(data, 0), 0, False, CPU)
+    (asked,) = feed.batches("test")
+    n, numbers = data[0].num_nodes, feed.test_index
+    assert torch.stack([numbers // n, numbers % n]).equal(asked.edge_label_index)
+    assert numbers.numel() == asked.y.numel() == numbers.unique().numel()
+    assert (asked.edge_label_index[0] < asked.edge_label_index[1]).all()
 
 
 def test_negatives_of_a_small_graph_are_drawn_evenly() -> None:

@@ -14,7 +14,7 @@ from gump import EulerianLineGraph
 from gump.datasets import fake_dataset
 from gump.experiment import preprocess
 from gump.experiment.config import make_configs
-from gump.experiment.preprocess import _flat, _graphs, prepare
+from gump.experiment.preprocess import TransformedGraphs, _flat, _graphs, prepare
 
 WALKS: dict[str, Any] = {"kind": "AddRandomWalkPE", "walk_length": 3, "attr_name": "none"}
 SIGNS: dict[str, Any] = {"kind": "AddLaplacianEigenvectorPE", "k": 2, "attr_name": "pe"}
@@ -122,6 +122,25 @@ def test_several_processes_make_the_same_graphs(start: str, monkeypatch: pytest.
     shared = prepare(tables, True)
     assert chunks == [5, 4, 10]
     assert_same(alone.graphs, shared.graphs)
+
+
+def test_late_transforms_are_applied_on_request_and_only_what_comes_before_them_is_kept(own_cache: Path) -> None:
+    late = {"when": "batch"}
+    whole = prepare(settings(WALKS, SIGNS), True)
+    found = prepare(settings(WALKS, SIGNS | late), True)
+    assert isinstance(found.graphs, TransformedGraphs)
+    assert_same(found[:], whole[:])
+    assert_same([found[-1]], [whole[-1]])
+    assert_same(found[3:5], whole[3:5])
+    assert found.num_features == whole.num_features
+    files = cache_files(own_cache)
+    assert len(files) == 2
+    prepare(settings(WALKS), False)
+    assert cache_files(own_cache) == files, "what comes before is what it would be alone"
+    assert_same(prepare(settings(WALKS | late, SIGNS), True)[:], whole[:])
+    assert cache_files(own_cache) == files, "what comes after a late one is late"
+    with pytest.raises(IndexError):
+        found[len(found)]
 
 
 def test_transforms_must_not_see_links_that_are_asked_about() -> None:

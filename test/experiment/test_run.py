@@ -1,5 +1,6 @@
 import dataclasses
 import json
+import os
 import subprocess
 from multiprocessing import get_context
 from pathlib import Path
@@ -7,11 +8,14 @@ from typing import Any
 
 import pytest
 import torch
-from fake_configs import tiny_config
+from fake_configs import tiny_config, tiny_tables
 
 import gump
-from gump.experiment.config import Config
+from gump.experiment.checkpoint import write_checkpoint
+from gump.experiment.config import Config, load_config, make_configs
+from gump.experiment.memory import peak_memory
 from gump.experiment.run import Runner, parse_indices, run_all
+from gump.nn import GUMP
 from gump.record import Record
 
 VARYING = ("time_s", "epoch_time_s", "peak_memory_bytes")
@@ -56,6 +60,8 @@ def test_a_record_says_where_it_was_made(tmp_path: Path) -> None:
     [record] = Runner(tmp_path).run(tiny_config(), [0])
     provenance = record.provenance
     assert set(provenance) == {
+        "config",
+        "num_devices",
         "commit",
         "clean",
         "versions",
@@ -131,6 +137,63 @@ def test_records_of_other_settings_are_refused_until_they_may_be_replaced(tmp_pa
     assert list(Runner(tmp_path, overwrite=True).run(new, [0])) == [replaced]
 
 
+def without(path: Path, *keys: str) -> bytes:
+    """Takes settings out of a record, as if it had been written before there were such."""
+    content = json.loads(path.read_text())
+    for key in keys:
+        table, _, name = key.partition(".")
+        del content["settings"][table][name]
+    path.write_text(json.dumps(content))
+    return path.read_bytes()
+
+
+def test_a_record_older_than_a_setting_was_made_with_its_default(tmp_path: Path) -> None:
+    walks = {"transform": [{"kind": "AddRandomWalkPE", "walk_length": 3, "attr_name": "none"}]}
+    config, other = (make_configs("test/tiny", tiny_tables(train={"epochs": 1, "clip": clip}) | walks)[0] for clip in ("none", 0.5))
+    list(Runner(tmp_path).run(config, [0]))
+    old = without(
+        path := Runner(tmp_path).path(config, 0), "train.clip", "train.select", "model.coin", "protocol.seed", "head.pool"
+    )
+    watched: list[int] = []
+    [record] = Runner(tmp_path, watches=[counted(watched)]).run(config, [0])
+    assert (record.select, watched, path.read_bytes()) == ("loss", [], old), "it is taken as it is"
+    content = json.loads(old)
+    del content["settings"]["transform"][0]["when"]
+    path.write_text(json.dumps(content))
+    assert Runner(tmp_path).finished(config, 0)
+    with pytest.raises(ValueError, match=r"made with other settings \(train.clip was None, is 0.5\)"):
+        Runner(tmp_path).finished(other, 0)
+
+
+def test_a_record_with_a_setting_that_is_none_any_more_is_another(tmp_path: Path) -> None:
+    config = tiny_config(train={"epochs": 1})
+    [record] = Runner(tmp_path).run(config, [0])
+    record.settings["model"]["flavor"] = 3
+    record.save(tmp_path)
+    with pytest.raises(ValueError, match=r"made with other settings \(model.flavor was 3, is None\)"):
+        Runner(tmp_path).finished(config, 0)
+
+
+def test_the_records_that_are_shipped_are_those_of_the_configurations() -> None:
+    root = Path(__file__).parents[2]
+    runner, found = Runner(root / "records"), 0
+    for path in sorted((root / "configs/transfer").glob("*.toml")):
+        for config in load_config(path):
+            found += sum(runner.finished(config, index) is not None for index in range(config.protocol.num_runs))
+    assert found == len(list((root / "records/transfer").rglob("*.json"))) > 0
+
+
+def test_another_rule_of_selection_trains_nothing_and_is_that_of_the_record_from_then_on(tmp_path: Path) -> None:
+    watched: list[int] = []
+    runner = Runner(tmp_path, watches=[counted(watched)])
+    [first] = runner.run(tiny_config(), [0])
+    [again] = runner.run(tiny_config(train={"select": "metric"}), [0])
+    assert (first.select, again.select, len(watched)) == ("loss", "metric", 3)
+    assert Record.load(runner.path(tiny_config(), 0)) == again
+    again.settings["train"]["select"] = "loss"
+    assert first == again
+
+
 def test_what_is_wrong_is_said_before_anything_is_trained(tmp_path: Path) -> None:
     list(Runner(tmp_path).run(tiny_config(train={"epochs": 1}), [1]))
     watched: list[int] = []
@@ -179,6 +242,37 @@ def test_a_checkpoint_of_other_settings_is_not_used(tmp_path: Path) -> None:
     assert comparable(pair[0]) == comparable(pair[1])
 
 
+@pytest.mark.parametrize("change", ["torch", "device"])
+def test_a_checkpoint_of_another_torch_or_device_is_not_used(change: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    epochs: list[int] = []
+
+    def interrupt(config: Config, index: int, epoch: int, results: dict[str, float]) -> None:
+        epochs.append(epoch)
+        if len(epochs) == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        list(Runner(tmp_path, watches=[interrupt], save_every_s=0).run(tiny_config(), [0]))
+    if change == "torch":
+        monkeypatch.setattr(torch, "__version__", "0.1")
+    else:
+        real = torch.load(tmp_path / "test/tiny/000.ckpt", weights_only=True)
+        write_checkpoint(tmp_path / "test/tiny/000.ckpt", real.pop("identity").replace('"cpu"', '"cuda"'), real)
+    list(Runner(tmp_path, watches=[interrupt]).run(tiny_config(), [0]))
+    assert epochs == [1, 2, 1, 2, 3]
+
+
+def test_peak_memory_is_that_of_the_run(tmp_path: Path) -> None:
+    if not os.access("/proc/self/clear_refs", os.W_OK):
+        pytest.skip("needs Linux, which can forget the largest size so far")
+    list(Runner(tmp_path).run(tiny_config(), [0]))  # what every run needs is there
+    large = torch.ones(2**27)  # 512 MiB
+    with_it = peak_memory(torch.device("cpu"))
+    del large
+    [record] = Runner(tmp_path).run(tiny_config(), [1])
+    assert record.cost["peak_memory_bytes"] < with_it - 2**28
+
+
 @pytest.mark.parametrize(
     "start", ["fork", pytest.param("spawn", marks=pytest.mark.slow)]
 )  # a spawned process imports torch for seconds
@@ -212,7 +306,7 @@ def test_every_level_comes_to_a_record(level: str, task: str, tmp_path: Path) ->
     [record] = Runner(tmp_path).run(config, [0])
     assert record.metric == {"multiclass": "accuracy", "multilabel": "ap", "regression": "mae", "binary": "auroc"}[task]
     assert record.higher_is_better == (task != "regression")
-    assert len(record.predictions["last"]) == (2 if level == "link" else 1) * len(record.test_index)
+    assert len(record.predictions["last"]) == len(record.predictions["target"]) == len(record.test_index)
 
 
 def test_a_run_that_diverges_is_a_record_that_says_so(tmp_path: Path) -> None:
@@ -277,6 +371,105 @@ def test_only_missing_runs_are_trained_side_by_side(tmp_path: Path) -> None:
     records = list(Runner(tmp_path, num_replicas=10).run(config))
     assert [record.index for record in records] == [0, 1, 2]
     assert Runner(tmp_path).path(config, 1).read_bytes() == before
+
+
+class Killed(BaseException):
+    """What happens to a process between two instructions."""
+
+
+@pytest.mark.parametrize(("num_saved", "num_epochs_left"), [(0, 3), (1, 3), (3, 3), (5, 0)])
+def test_a_group_killed_between_its_records_ends_as_if_it_never_was(
+    num_saved: int, num_epochs_left: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = tiny_config(protocol={"num_runs": 6}, model={"dropout": 0.3})
+    whole = list(Runner(tmp_path / "whole", num_replicas=4).run(config))
+    watched: list[int] = []
+    runner, real, saved = Runner(tmp_path / "killed", num_replicas=4, watches=[counted(watched)]), Record.save, []
+
+    def save(record: Record, root: Path) -> Path:
+        if len(saved) == num_saved:
+            raise Killed
+        saved.append(record.index)
+        return real(record, root)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Record, "save", save)
+        with pytest.raises(Killed):
+            list(runner.run(config))
+    before = {path: path.read_bytes() for path in (tmp_path / "killed").rglob("*.json")}
+    assert len(before) == num_saved
+    [checkpoint] = (tmp_path / "killed").rglob("*.ckpt")
+    checkpoint.with_name(f".{checkpoint.name}.x1y2").write_bytes(b"half a file")
+    trained = len(watched)
+    records = list(runner.run(config))
+    assert len(watched) - trained == num_epochs_left, "a group that was at its end is not trained again"
+    assert list(map(comparable, records)) == list(map(comparable, whole))
+    assert all(path.read_bytes() == content for path, content in before.items())
+    assert sorted(path.name for path in (tmp_path / "killed/test/tiny").iterdir()) == [f"{i:03d}.json" for i in range(6)]
+
+
+def test_a_group_killed_after_its_last_record_leaves_no_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = tiny_config()
+    with monkeypatch.context() as patch:
+        patch.setattr("gump.experiment.workshop.tidy", lambda _: (_ for _ in ()).throw(Killed))
+        with pytest.raises(Killed):
+            list(Runner(tmp_path, num_replicas=2).run(config))
+    assert (tmp_path / "test/tiny/000-001.ckpt").is_file()
+    list(Runner(tmp_path).run(config))
+    assert sorted(path.name for path in (tmp_path / "test/tiny").iterdir()) == ["000.json", "001.json"]
+
+
+def test_a_group_goes_on_only_where_all_that_is_left_of_it_is_asked_for(tmp_path: Path) -> None:
+    def kill(config: Config, index: int, epoch: int, results: dict[str, float]) -> None:
+        if epoch == 2:
+            raise Killed
+
+    config, watched = tiny_config(protocol={"num_runs": 3}), []
+    with pytest.raises(Killed):
+        list(Runner(tmp_path, num_replicas=3, watches=[kill], save_every_s=0).run(config))
+    counting = [lambda config, index, epoch, results: watched.append((index, epoch))]
+    [alone] = Runner(tmp_path, num_replicas=3, watches=counting).run(config, [0])
+    assert (alone.provenance["side_by_side_with"], watched) == ([], [(0, 1), (0, 2), (0, 3)])
+    rest = list(Runner(tmp_path, num_replicas=3, watches=counting).run(config))
+    assert watched[3:] == [(0, 2), (0, 3)], "from the checkpoint, in which the first run still is"
+    assert rest[0] == alone
+    assert [record.provenance["side_by_side_with"] for record in rest[1:]] == [[0, 2], [0, 1]]
+    assert not list(tmp_path.rglob("*.ckpt"))
+
+
+def test_a_checkpoint_of_a_group_that_cannot_be_read_is_removed(tmp_path: Path) -> None:
+    (tmp_path / "test/tiny").mkdir(parents=True)
+    (tmp_path / "test/tiny/000-001.ckpt").write_bytes(b"nothing")
+    with pytest.warns(UserWarning, match="cannot be read, so the run starts anew"):
+        list(Runner(tmp_path, num_replicas=2).run(tiny_config()))
+    assert not list(tmp_path.rglob("*.ckpt"))
+
+
+def test_replicas_are_refused_where_a_model_has_a_penalty_or_graphs_are_transformed_late(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late = tiny_tables() | {"transform": [{"kind": "AddRandomWalkPE", "walk_length": 3, "attr_name": "none", "when": "batch"}]}
+    with pytest.raises(ValueError, match="'--replicas' must be left out where a transform has when = "):
+        list(Runner(tmp_path, num_replicas=2).run(make_configs("test/late", late)[0]))
+    monkeypatch.setattr(GUMP, "regularization", lambda self: torch.zeros(()), raising=False)
+    with pytest.raises(ValueError, match="'--replicas' must be left out for GUMP, which adds a penalty of its own to the loss"):
+        list(Runner(tmp_path, num_replicas=2).run(tiny_config()))
+
+
+@pytest.mark.parametrize("kind", ["GUMP", "MPNN"])
+def test_transforms_with_each_batch_give_what_transforms_beforehand_give(kind: str, tmp_path: Path) -> None:
+    walks = {"kind": "AddRandomWalkPE", "walk_length": 3, "attr_name": "none"}
+    signs = {"kind": "AddLaplacianEigenvectorPE", "k": 2, "attr_name": "none"}
+
+    def record(*when: str) -> Record:
+        tables = tiny_tables(model={"kind": kind}) | {"transform": [walks | {"when": when[0]}, signs | {"when": when[1]}]}
+        [found] = Runner(tmp_path / "_".join(when)).run(make_configs("test/tiny", tables)[0], [0])
+        return found
+
+    whole = record("once", "once")
+    for when in (("batch", "batch"), ("once", "batch"), ("batch", "once")):
+        late = record(*when)
+        assert (late.history, late.results, late.predictions) == (whole.history, whole.results, whole.predictions), when
 
 
 def test_replicas_are_refused_where_answers_are_not_about_graphs(tmp_path: Path) -> None:

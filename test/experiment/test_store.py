@@ -5,7 +5,7 @@ from torch import Tensor
 from torch_geometric.data import Batch, Data
 
 from gump import EulerianLineGraph
-from gump.experiment.store import GraphStore
+from gump.experiment.store import GraphStore, TransformedStore
 from gump.transforms import AddLineGraph
 
 
@@ -20,8 +20,10 @@ GRAPHS = [graph(seed, 4 + seed) for seed in range(6)]
 
 
 @pytest.mark.parametrize("index", [[0], [3, 1, 4], [5, 5, 0], list(range(6))])
-def test_a_batch_equals_what_pyg_collates(index: list[int]) -> None:
-    batch, expected = GraphStore(GRAPHS).batch(torch.tensor(index)), Batch.from_data_list([GRAPHS[i] for i in index])
+@pytest.mark.parametrize("store", [GraphStore, TransformedStore])
+def test_a_batch_equals_what_pyg_collates(store: type[GraphStore | TransformedStore], index: list[int]) -> None:
+    batch, expected = store(GRAPHS).batch(torch.tensor(index)), Batch.from_data_list([GRAPHS[i] for i in index])
+    assert len(store(GRAPHS)) == len(GRAPHS)
     assert set(batch.keys()) - {"num_nodes"} == set(expected.keys())
     for key, value in expected:
         assert torch.equal(batch[key], value), key

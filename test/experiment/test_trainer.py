@@ -13,13 +13,14 @@ from torch_geometric.data import Data
 
 from gump.datasets import fake_dataset
 from gump.experiment.feed import Feed, GraphFeed, LinkFeed, NodeFeed
-from gump.experiment.model import base_parameters, build_model
+from gump.experiment.model import base_parameters, build_model, penalty
 from gump.experiment.progress import Evaluation, Progress
 from gump.experiment.protocol import Links, Official
 from gump.experiment.store import GraphStore
 from gump.experiment.task import TASKS
 from gump.experiment.trainer import Trainer, evaluate
 from gump.experiment.training import Training
+from gump.nn import GUMP
 
 
 def trainer(
@@ -92,6 +93,30 @@ def test_the_same_seed_gives_the_same_run_bit_for_bit_and_another_does_not(level
         run.fit()
     assert_equal(runs[0], runs[1])
     assert runs[0].progress.history != runs[2].progress.history
+
+
+def test_a_penalty_of_the_models_own_is_part_of_the_training_loss(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = trainer()
+    plain.fit()
+    monkeypatch.setattr(GUMP, "regularization", lambda self: torch.tensor(2.5), raising=False)
+    constant = trainer()
+    constant.fit()
+    assert constant.progress.history["train_loss"] == pytest.approx([loss + 2.5 for loss in plain.progress.history["train_loss"]])
+    for key in ("val_loss", "val"):
+        assert constant.progress.history[key] == plain.progress.history[key], "nothing hangs on a constant"
+    monkeypatch.setattr(GUMP, "regularization", lambda self: sum(p.square().sum() for p in self.parameters()))
+    shrunk = trainer()
+    shrunk.fit()
+    norms = [sum(float(p.detach().square().sum()) for p in run.module.module.encoder.parameters()) for run in (plain, shrunk)]
+    assert norms[1] < norms[0]
+
+
+def test_the_penalty_is_that_of_the_model_behind_embeddings(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = fake_dataset(num_graphs=20, num_nodes=6, categorical=True)
+    model = build_model(tiny_config(dataset={"categorical": True}).settings, data)
+    assert penalty(model) is None
+    monkeypatch.setattr(GUMP, "regularization", lambda self: torch.tensor(2.5), raising=False)
+    assert float(penalty(model)) == 2.5
 
 
 SCHEDULES: dict[str, dict[str, Any]] = {

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy.linalg import block_diag
 
-from gump.linalg.fiedler import best_pair, fiedler_pair, gap_change
+from gump.linalg.fiedler import best_pair, fiedler_pair, flip_edges, gap_change
 
 
 def laplacian(adjacency):
@@ -68,6 +68,33 @@ def test_large_graphs_take_another_way_to_the_same_eigenspace(adjacency, monkeyp
     assert gap == pytest.approx(dense[0])
     assert np.allclose(laplacian(adjacency) @ vector, gap * vector)
     assert np.linalg.norm(vector) == pytest.approx(1)
+
+
+def test_edges_are_flipped_one_by_one_in_the_slowest_component_until_there_is_no_choice():
+    start = block_diag(nx.to_numpy_array(nx.complete_graph(3)), [[0.0]], nx.to_numpy_array(nx.path_graph(4))) > 0
+    seen = []
+
+    def first_missing(gap, vector, adjacency):
+        assert gap == pytest.approx(fiedler_pair(adjacency.astype(float))[0])
+        assert np.allclose(laplacian(adjacency) @ vector, gap * vector)
+        seen.append(adjacency.sum() // 2)
+        return next(map(tuple, np.argwhere(np.triu(~adjacency, 1))), None)
+
+    flipped = flip_edges(start, 2, first_missing)
+    assert np.argwhere(np.triu(flipped ^ start)).tolist() == [[4, 6], [4, 7]]
+    assert np.array_equal(flipped, flipped.T)
+    assert seen == [3, 4]
+    full = flip_edges(start, 99, first_missing)
+    assert np.array_equal(full, block_diag(start[:3, :3], [[0]], 1 - np.eye(4)) > 0)
+    assert start.sum() == 2 * (3 + 3), "the input was changed"
+    assert np.argwhere(np.triu(flip_edges(full, 1, lambda gap, vector, adjacency: (0, 1)) ^ full)).tolist() == [[4, 5]]
+
+
+def test_without_edges_the_choice_is_among_nothing():
+    sizes = []
+    for size in (0, 3):
+        flip_edges(np.zeros((size, size), dtype=bool), 1, lambda gap, vector, adjacency: sizes.append(adjacency.shape))
+    assert sizes == [(0, 0), (0, 0)]
 
 
 @pytest.mark.parametrize("seed", range(10))

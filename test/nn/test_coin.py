@@ -9,11 +9,12 @@ from torch.nn.functional import leaky_relu
 
 import gump.nn.coin
 from gump import EulerianLineGraph
-from gump.linalg import unitarity_error
+from gump.linalg import polar_factor, unitarity_error
 from gump.nn import COINS, ArcFeatures, Coin
 
 GRAPHS = {**SYMMETRIC, "random": random_graph(0), "other": random_graph(1)}
 LEARNED = [kind for kind in COINS if kind not in ("grover", "ones")]
+AT_HUBS = ("bounded", "grover", "ones")
 ORTHOGONAL = ("bounded", "polar", "grover")
 every_graph = pytest.mark.parametrize("name", GRAPHS)
 
@@ -160,15 +161,124 @@ def test_a_graph_without_edges_has_no_coins():
 
 @pytest.mark.parametrize("kind", COINS)
 def test_coins_that_cannot_fit_are_refused_and_the_hub_is_named(kind, monkeypatch):
-    line_graph, x = EulerianLineGraph.from_edge_index(star(5)[0] + 2), features(8, "none")
+    line_graph, x = EulerianLineGraph.from_edge_index(star(40)[0] + 2), features(43, "none")
     monkeypatch.setattr(gump.nn.coin, "LARGE", 0)
-    monkeypatch.setattr(gump.nn.coin, "_available_memory", lambda device: 100.0)
-    with pytest.raises(
-        ValueError, match=r"vertex 2 has degree 5: its dense coin would need .* remove such edges or sample neighbors"
-    ):
+    monkeypatch.setattr(gump.nn.coin, "_available_memory", lambda device: 104_000.0)
+    advice = "pass a 'max_block' below 40" if kind in AT_HUBS else "make it smaller"
+    with pytest.raises(ValueError, match=rf"vertex 2 has degree 40: its dense coin would need .*; {advice}"):
         coin_of(kind)(x, line_graph)
+    if kind in AT_HUBS:
+        assert len(coin_of(kind, max_block=4)(x, line_graph)) == 1
     monkeypatch.setattr(gump.nn.coin, "_available_memory", lambda device: 1e9)
     assert len(coin_of(kind)(x, line_graph)) == 2
+
+
+def all_blocks(coin, x, line_graph, attr=None):
+    """The coins of all vertices, those of hubs built."""
+    hubs = coin.hubs(x, line_graph, attr)
+    return coin(x, line_graph, attr) + ([] if hubs is None else hubs.dense())
+
+
+@every_graph
+@pytest.mark.parametrize("ties", ["all", "pairs", "none"])
+@pytest.mark.parametrize("max_block", [1, 2, 3])
+@pytest.mark.parametrize("attr_width", [0, 2])
+def test_with_bilinear_scores_the_largest_block_changes_neither_coins_nor_gradients(attr_width, max_block, ties, name):
+    line_graph = EulerianLineGraph.from_edge_index(*GRAPHS[name])
+    x, attr = features(line_graph.num_nodes, ties), normal(line_graph.num_arcs, attr_width, seed=5) if attr_width else None
+    results = []
+    for largest in (max_block, 100):
+        coin, leaf = coin_of("bounded", 6 + attr_width, scores="bilinear", max_block=largest), x.clone().requires_grad_()
+        blocks = all_blocks(coin, leaf, line_graph, attr)
+        sum((b * normal(*b.shape, seed=b.size(-1))).sum() for b in blocks).backward()
+        results.append([*blocks, leaf.grad, *(p.grad for p in coin.parameters())])
+    for hub, dense in zip(*results, strict=True):
+        torch.testing.assert_close(hub, dense, rtol=0, atol=1e-9)
+
+
+def test_bilinear_scores_follow_their_formula():
+    line_graph, coin = EulerianLineGraph.from_edge_index(*star(4)), coin_of("scores", 8, scores="bilinear")
+    x, attr = features(5, "none"), normal(line_graph.num_arcs, 2)
+    h = ArcFeatures(x, *line_graph.arcs, attr).dense()
+    out = torch.arange(4, 8)  # the arcs of the center, which come last
+    left = torch.tanh(h[line_graph.reverse[out]] @ coin.lin_source.weight.t())
+    right = torch.tanh(h[out] @ coin.lin_target.weight.t())
+    expected = torch.einsum("ic,c,jc->ij", left, coin.lin_score.weight[0], right)
+    torch.testing.assert_close(coin(x, line_graph, attr)[-1][0], expected)
+
+
+@every_graph
+@pytest.mark.parametrize("ties", ["all", "pairs", "none"])
+def test_with_additive_scores_hubs_have_bilinear_ones_and_the_others_stay(ties, name):
+    line_graph = EulerianLineGraph.from_edge_index(*GRAPHS[name])
+    x = features(line_graph.num_nodes, ties)
+    mixed = all_blocks(coin_of("bounded", max_block=2), x, line_graph)
+    additive, bilinear = (all_blocks(coin_of("bounded", scores=s), x, line_graph) for s in ("additive", "bilinear"))
+    for group, *blocks in zip(line_graph.groups, mixed, additive, bilinear, strict=True):
+        torch.testing.assert_close(blocks[0], blocks[1 if group.degree <= 2 else 2])
+
+
+@every_graph
+@pytest.mark.parametrize("ties", ["all", "pairs", "none"])
+@pytest.mark.parametrize("kind", AT_HUBS)
+def test_relabeling_the_vertices_relabels_the_coins_of_hubs(kind, ties, name):
+    (edge_index, num_nodes), coin = GRAPHS[name], coin_of(kind, max_block=2)
+    permutation = torch.randperm(num_nodes, generator=torch.Generator().manual_seed(1))
+    x, inverse = features(num_nodes, ties), permutation.argsort()
+    before, after = (EulerianLineGraph.from_edge_index(e, num_nodes) for e in (edge_index, permutation[edge_index]))
+    relabeled = by_walks(all_blocks(coin, x[inverse], after), after)[permutation][:, permutation][:, :, permutation]
+    torch.testing.assert_close(relabeled, by_walks(all_blocks(coin, x, before), before), rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("kind", ["grover", "ones"])
+def test_coins_without_scores_are_the_same_at_hubs(kind):
+    line_graph, x = EulerianLineGraph.from_edge_index(*GRAPHS["barbell"]), features(8, "none")
+    for hub, dense in zip(*(all_blocks(coin_of(kind, max_block=m), x, line_graph) for m in (1, 9)), strict=True):
+        torch.testing.assert_close(hub, dense)
+
+
+def test_a_hub_of_a_thousand_has_the_exact_coin_and_returns_the_energy_that_it_must():
+    line_graph, coin = EulerianLineGraph.from_edge_index(*star(1000)), coin_of("bounded", scores="bilinear")
+    x = features(1001, "none")
+    (block,) = coin.hubs(x, line_graph).dense()[0]
+    dense = Coin(6, 5, scores="bilinear", max_block=1000).double()
+    dense.load_state_dict(coin.state_dict())
+    expected = polar_factor(dense.perturbed(dense.scores(x, line_graph)[-1]))[0]
+    torch.testing.assert_close(block, expected, rtol=0, atol=1e-10)
+    assert block.diagonal().square().mean() >= (1 - 2 * 11 / 1000) ** 2
+
+
+@pytest.mark.parametrize("ties", ["all", "pairs", "none"])
+def test_in_float32_and_under_autocast_the_coins_of_hubs_are_orthogonal(ties):
+    line_graph, coin = EulerianLineGraph.from_edge_index(*star(300)), coin_of("bounded").float()
+    as_blocks = Coin(6, 5, scores="bilinear", max_block=300)
+    as_blocks.load_state_dict(coin.state_dict())
+    for dtype in (torch.float32, torch.bfloat16):
+        x = features(301, ties).to(dtype)
+        with torch.autocast("cpu", torch.bfloat16, enabled=dtype == torch.bfloat16):
+            hubs, block = coin.hubs(x, line_graph), as_blocks(x, line_graph)[-1]
+        assert hubs.core.dtype == hubs.basis.dtype == torch.float32
+        assert unitarity_error(hubs.dense()[0]).max() < 1e-5
+        torch.testing.assert_close(hubs.dense()[0], block, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in COINS if kind not in AT_HUBS])
+def test_coins_that_have_no_form_for_hubs_refuse_them(kind):
+    line_graph, coin = EulerianLineGraph.from_edge_index(*star(5)), coin_of(kind, max_block=4)
+    message = (
+        rf"'max_block' must be at least 5 for coin='{kind}', the degree of vertex 0 \(got 4\); raise it, or take coin='bounded'"
+    )
+    for compute in (coin, coin.hubs):
+        with pytest.raises(ValueError, match=message):
+            compute(features(6, "none"), line_graph)
+
+
+def test_attention_that_is_computed_again_is_the_same(monkeypatch):
+    line_graph, x = EulerianLineGraph.from_edge_index(*GRAPHS["barbell"]), features(8, "none")
+    kept = coin_of("bounded").scores(x, line_graph)
+    monkeypatch.setattr(gump.nn.coin, "KEEP", 0)
+    for again, once in zip(coin_of("bounded").scores(x, line_graph), kept, strict=True):
+        assert torch.equal(again, once)
 
 
 @pytest.mark.parametrize(
@@ -177,6 +287,8 @@ def test_coins_that_cannot_fit_are_refused_and_the_hub_is_named(kind, monkeypatc
         ({"kind": "fair"}, r"'coin' must be one of bounded, polar, newton_schulz, grover, scores, ones \(got 'fair'\)"),
         ({"beta": -0.1}, r"'beta' must be at least 0 and below 1 \(got -0.1\)"),
         ({"beta": 1.0}, r"'beta' must be at least 0 and below 1 \(got 1.0\)"),
+        ({"scores": "cubic"}, r"'scores' must be one of 'additive', 'bilinear' \(got 'cubic'\)"),
+        ({"max_block": 0}, r"'max_block' must be at least 1 \(got 0\)"),
     ],
 )
 def test_unknown_names_and_a_beta_out_of_range_are_refused(settings, message):
@@ -193,3 +305,4 @@ def test_repr_names_the_coin_and_its_setting():
         "Coin('scores')",
     ]
     assert [repr(Coin(4, kind=kind)) for kind in COINS] == [*expected, "Coin('ones')"]
+    assert repr(Coin(4, scores="bilinear", max_block=16)) == "Coin('bounded', beta=0.9, scores='bilinear', max_block=16)"

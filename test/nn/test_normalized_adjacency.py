@@ -4,7 +4,7 @@ from graphs import SYMMETRIC, random_graph
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
 from torch_geometric.utils import to_dense_adj
 
-from gump.nn.normalized_adjacency import normalized_adjacency
+from gump.nn.normalized_adjacency import normalized_adjacency, propagate, symmetric_adjacency
 
 GRAPHS = SYMMETRIC | {f"random {seed}": random_graph(seed) for seed in range(3)} | {"empty": (torch.empty(2, 0).long(), 3)}
 
@@ -50,3 +50,26 @@ def test_gradients_with_respect_to_weights_are_finite_also_at_isolated_vertices(
     assert weight.grad is not None
     assert weight.grad.isfinite().all()
     assert weight.grad.abs().max() > 0
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_propagating_is_a_product_with_the_transposed_matrix(name: str) -> None:
+    edge_index, num_nodes = GRAPHS[name]
+    torch.manual_seed(0)
+    x, weight = torch.randn(num_nodes, 4).double(), torch.rand(edge_index.size(1)).double()
+    for given in (weight, None):
+        matrix = dense(edge_index, torch.ones_like(weight) if given is None else given, num_nodes).t()
+        torch.testing.assert_close(propagate(x, edge_index, given), matrix.to(x.dtype) @ x)
+    if edge_index.numel():
+        inputs = x.requires_grad_(), weight.requires_grad_()
+        assert torch.autograd.gradcheck(lambda h, w: propagate(h, edge_index, w), inputs)
+
+
+def test_the_symmetric_matrix_is_that_without_self_loops_in_the_precision_of_the_features() -> None:
+    edge_index = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+    for x in (torch.ones(3, 2), torch.ones(3, 2, dtype=torch.complex128)):
+        index, weight = symmetric_adjacency(x, edge_index, None)
+        assert weight.dtype == x.real.dtype
+        torch.testing.assert_close(dense(index, weight, 3), torch.tensor([[0, 1, 0], [1, 0, 1], [0, 1, 0]]).to(weight) / 2**0.5)
+    with pytest.raises(ValueError, match="'edge_index' must have every edge in both directions"):
+        symmetric_adjacency(torch.ones(3, 2), edge_index[:, 1:], None)

@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch.autograd import gradcheck
 
+import gump.nn.pair_score
 from gump.nn.pair_score import pair_score
 
 
@@ -38,6 +39,31 @@ def test_values_and_gradients_are_those_of_the_plain_formula(num_blocks, d, widt
 @pytest.mark.parametrize("d", [1, 2, 4])
 def test_gradients_are_those_of_finite_differences(d):
     assert gradcheck(lambda *arguments: pair_score(*arguments, 0.01), inputs(2, d, 3))
+
+
+@pytest.mark.parametrize("chunk", [1, 20, 60, 10_000])
+def test_in_chunks_values_and_gradients_are_the_same(chunk, monkeypatch):
+    monkeypatch.setattr(gump.nn.pair_score, "CHUNK", chunk)
+    arguments = inputs(4, 3, 5)
+    results = [pair_score(*arguments, 0.01, keep=keep) for keep in (True, False)]
+    torch.testing.assert_close(*results, rtol=0, atol=1e-14)
+    weight = torch.linspace(-1, 1, results[0].numel(), dtype=torch.float64).view_as(results[0])
+    for kept, again in zip(*(torch.autograd.grad((r * weight).sum(), arguments) for r in results), strict=True):
+        torch.testing.assert_close(kept, again, rtol=0, atol=1e-13)
+
+
+def test_in_chunks_only_rows_columns_and_scores_are_kept():
+    kept = []
+    with torch.autograd.graph.saved_tensors_hooks(lambda x: kept.append(x.numel()) or x, lambda x: x):
+        pair_score(*inputs(2, 6, 5), 0.01, keep=False)
+    assert sorted(kept) == [5, 60, 60, 72]
+
+
+def test_in_chunks_replicas_have_weights_of_their_own():
+    row, column, weight = (torch.stack([x, 2 * x]).detach() for x in inputs(2, 3, 4))
+    together = torch.vmap(lambda *x: pair_score(*x, 0.01, keep=False))(row, column, weight)
+    for number in range(2):
+        torch.testing.assert_close(together[number], plain(row[number], column[number], weight[number], 0.01))
 
 
 def test_the_arguments_are_left_alone():

@@ -2,24 +2,17 @@
 
 import pytest
 import torch
-from graphs import SYMMETRIC, path, random_graph
+from graphs import path
+from patched_graphs import GRAPHS, patched_graph
 from torch_geometric.data import Batch, Data
 from torch_geometric.utils import subgraph
 
 from gump.nn.patch_encoder import PatchEncoder, Patches, mean_over_patches
 from gump.transforms.add_patches import AddPatches
 
-NO_EDGES = torch.empty(2, 0, dtype=torch.long)
-GRAPHS = SYMMETRIC | {f"random {s}": random_graph(s) for s in range(2)} | {"no edges": (NO_EDGES, 4), "one vertex": (NO_EDGES, 1)}
-
 
 def graph(name, num_patches=4, walk_length=3):
-    edge_index, num_nodes = GRAPHS[name]
-    generator = torch.Generator().manual_seed(num_nodes)
-    x = torch.randn(num_nodes, 3, generator=generator, dtype=torch.float64)
-    edge_attr = torch.randn(edge_index.size(1), 2, generator=generator, dtype=torch.float64)
-    data = Data(x=x, edge_index=edge_index, edge_attr=edge_attr)
-    return AddPatches(num_patches, method="bfs", walk_length=walk_length)(data)
+    return patched_graph(name, num_patches=num_patches, walk_length=walk_length)
 
 
 def encoder(**settings):

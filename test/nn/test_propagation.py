@@ -1,12 +1,16 @@
 """The propagation operator: a coin at every vertex, then the shift."""
 
+import sys
+import types
+
 import pytest
 import torch
 from graphs import SYMMETRIC, path, random_graph
 from torch.autograd import gradcheck
 
+import gump.nn.propagation
 from gump import EulerianLineGraph
-from gump.linalg import polar_factor
+from gump.linalg import LowRankBlocks, Tiles, polar_factor
 from gump.nn import Propagation
 
 GRAPHS = {
@@ -100,6 +104,67 @@ def test_orthogonal_blocks_preserve_the_norm(name, sparse):
     for _ in range(10):
         out = propagate(out)
     torch.testing.assert_close(out.norm(dim=0), h.norm(dim=0))
+
+
+def with_hubs(name, max_block):
+    """The same, with hubs whose blocks have rank two and the identity."""
+    line_graph, blocks, h = setting(name)
+    sizes = {degree: count for degree, count in line_graph.block_sizes.items() if degree > max_block}
+    tiles = Tiles.of(sizes)
+    factors = [normal(tiles.place.numel(), 2).requires_grad_(), normal(tiles.num_blocks, 2, 2, seed=1).requires_grad_()]
+    return line_graph, blocks[: len(blocks) - len(sizes)], h, LowRankBlocks(tiles.cut(factors[0]), factors[1], -1.0, tiles), factors
+
+
+@PATHS
+@pytest.mark.parametrize("max_block", [0, 2, 3])
+@pytest.mark.parametrize("name", ["star", "barbell", "grid", "clique", "denser"])
+def test_hubs_are_propagated_as_if_they_were_blocks(name, max_block, sparse):
+    line_graph, blocks, h, hubs, factors = with_hubs(name, max_block)
+    leaves = [t.requires_grad_() for t in (h, *factors, *blocks)]
+    propagate = Propagation(blocks, line_graph, sparse, hubs)
+    built = Propagation(blocks + hubs.dense(), line_graph, sparse)
+    assert torch.equal(propagate.matrix().to_dense(), built.matrix().to_dense())
+    results = [p(p(h)) for p in (propagate, built)]
+    torch.testing.assert_close(*results)
+    for ours, theirs in zip(*(torch.autograd.grad((r**2).sum(), leaves, retain_graph=True) for r in results), strict=True):
+        torch.testing.assert_close(ours, theirs)
+
+
+def test_what_a_kernel_leaves_in_the_rows_of_hubs_reaches_nothing(monkeypatch):
+    line_graph, blocks, h, hubs, _ = with_hubs("denser", 3)
+
+    class Kernel(torch.autograd.Function):
+        """Makes both moves for blocks and leaves NaN wherever the kernel writes nothing."""
+
+        @staticmethod
+        def forward(ctx, h, reverse, num_rows, *blocks):
+            ctx.save_for_backward(reverse, *blocks)
+            ctx.num_rows = num_rows
+            mixed = torch.block_diag(*[b for group in blocks for b in group]) @ h[:num_rows]
+            return torch.full_like(h, torch.nan).index_copy(0, reverse[:num_rows], mixed)
+
+        @staticmethod
+        def backward(ctx, grad):
+            reverse, *blocks = ctx.saved_tensors
+            pulled = torch.block_diag(*[b for group in blocks for b in group]).t() @ grad[reverse[: ctx.num_rows]]
+            rest = torch.full((grad.size(0) - ctx.num_rows, grad.size(1)), torch.nan, dtype=grad.dtype)
+            return torch.cat([pulled, rest]), None, None, *[None] * len(blocks)
+
+    num_rows = sum(b.size(0) * b.size(1) for b in blocks)
+    kernel = types.SimpleNamespace(coin_shift=lambda h, reverse, blocks: Kernel.apply(h, reverse, num_rows, *blocks))
+    expected = Propagation(blocks, line_graph, False, hubs)(h.requires_grad_())
+    (expected_grad,) = torch.autograd.grad((expected**2).sum(), h, retain_graph=True)
+    monkeypatch.setattr(gump.nn.propagation, "runs_kernels", lambda *tensors: True)
+    monkeypatch.setitem(sys.modules, "gump.kernels.coin_shift", kernel)
+    out = Propagation(blocks, line_graph, False, hubs)(h)
+    torch.testing.assert_close(out, expected)
+    torch.testing.assert_close(torch.autograd.grad((out**2).sum(), h)[0], expected_grad)
+
+
+def test_blocks_without_those_of_the_hubs_are_refused():
+    line_graph, blocks, *_ = with_hubs("star", 3)
+    with pytest.raises(ValueError, match=r"'blocks' and 'hubs' must cover the 2 degrees of 'line_graph' \(got 1\)"):
+        Propagation(blocks, line_graph)
 
 
 @PATHS

@@ -9,8 +9,9 @@ import pandas as pd
 import pytest
 
 import gump.record
-from gump.report.figure import STYLE, bar_figure, curve_figure, save_figure
+from gump.report.figure import bar_figure, curve_figure, save_figure
 from gump.report.page import write_report
+from gump.report.style import STYLE
 from gump.report.table import table
 
 PUBLISHED = {"value": 86.72, "interval": 1.53, "others": [{"value": 87.11, "interval": 7.61}]}
@@ -40,11 +41,11 @@ def points(runs: Any) -> pd.DataFrame:
 
 
 def test_files_are_the_same_byte_for_byte(bars: pd.DataFrame, points: pd.DataFrame, tmp_path: Path) -> None:
-    first = save_figure(bar_figure(bars), tmp_path / "a" / "bars", bars, png=True)
+    first = save_figure(bar_figure(bars), tmp_path / "a" / "bars", bars, pdf=True, png=True)
     first += save_figure(curve_figure(points, "dataset.num_nodes", chance=20), tmp_path / "a" / "curve.svg", points, png=True)
-    again = save_figure(bar_figure(bars), tmp_path / "b" / "bars", bars, png=True)
+    again = save_figure(bar_figure(bars), tmp_path / "b" / "bars", bars, pdf=True, png=True)
     again += save_figure(curve_figure(points, "dataset.num_nodes", chance=20), tmp_path / "b" / "curve.svg", points, png=True)
-    assert [path.name for path in first] == ["bars.svg", "bars.png", "bars.csv", "curve.svg", "curve.png", "curve.csv"]
+    assert [path.name for path in first] == ["bars.svg", "bars.pdf", "bars.png", "bars.csv", "curve.svg", "curve.png", "curve.csv"]
     assert [path.read_bytes() for path in first] == [path.read_bytes() for path in again]
 
 
@@ -139,6 +140,6 @@ def test_refusals(points: pd.DataFrame, bars: pd.DataFrame) -> None:
     ):
         curve_figure(points, "model.depth")
     with pytest.raises(ValueError, match=r"'frame' must be rows of gump.report.table .* 'loss_mean'"):
-        bar_figure(bars.drop(columns="loss_mean"))
+        bar_figure(bars.drop(columns="loss_mean"), "loss")
     with pytest.raises(ValueError, match="must have a row"):
         bar_figure(bars.iloc[:0])

@@ -62,14 +62,39 @@ def test_command_names_runs_and_settings() -> None:
     for run in runs:
         run.settings |= {"model": {"norm": None}, "train": {"deterministic": False}}
     expected = "gump run configs/tu/mutag_gin.toml --splits 0-2,4,9 --set model.norm=none --set train.deterministic=false"
-    assert command(runs) == expected
+    assert command(runs) == f"{expected} --records out/again"
 
 
 def test_command_takes_values_from_the_settings_and_quotes_them() -> None:
-    run = record("tu/mutag_gin", {"name": "MUTAG"}, "model.act=a_b c,transform.0.sizes=[1, 2]")
-    run.settings |= {"model": {"act": "a/b c"}, "transform": [{"sizes": [1, 2]}]}
-    expected = "gump run configs/tu/mutag_gin.toml --splits 0 --set 'model.act=a/b c' --set 'transform.0.sizes=[1, 2]'"
-    assert command([run]) == expected
+    variant = "model.act=a_b c,model.word=2,train.lr=0.0033333333333,transform.0.sizes=[1, 2]"
+    run = record("tu/mutag_gin", {"name": "MUTAG"}, variant)
+    run.settings |= {"model": {"act": "a/b c", "word": "2"}, "train": {"lr": 0.003333333}, "transform": [{"sizes": [1, 2]}]}
+    expected = "gump run configs/tu/mutag_gin.toml --splits 0 --set 'model.act=a/b c' --set 'model.word=\"2\"' --set train.lr=0.0033333333333"
+    assert command([run]) == f"{expected} --set 'transform.0.sizes=[1, 2]' --records out/again"
+
+
+def test_command_names_the_file_the_device_and_the_groups() -> None:
+    runs = [record("mine", {"name": "MUTAG"}, index=i) for i in (0, 1, 2, 3, 4)]
+    for run, others in zip(runs, ([2], [3], [0], [1], [5]), strict=True):
+        run.provenance = {"config": "/a b/mine.toml", "device": "cuda: NVIDIA H200", "side_by_side_with": others}
+    runs.append(record("mine", {"name": "MUTAG"}, index=7))
+    runs[-1].provenance = {"config": "mine.toml", "device": "cpu: x86_64", "num_devices": 2, "side_by_side_with": []}
+    assert command(runs).split("\n") == [
+        "gump run '/a b/mine.toml' --splits 0,2 --device cuda --replicas 2 --records out/again",
+        "gump run '/a b/mine.toml' --splits 1,3 --device cuda --replicas 2 --records out/again",
+        "gump run '/a b/mine.toml' --splits 4-5 --device cuda --replicas 2 --records out/again",
+        "gump run mine.toml --splits 7 --device cpu --devices 2 --records out/again",
+    ]
+
+
+def test_groups_that_follow_each_other_are_one_command() -> None:
+    runs = [record("mine", {"name": "MUTAG"}, index=i) for i in range(5)]
+    for run in runs[:4]:
+        run.provenance = {"side_by_side_with": [run.index ^ 1]}
+    assert command(runs).split("\n") == [
+        "gump run configs/mine.toml --splits 0-3 --replicas 2 --records out/again",
+        "gump run configs/mine.toml --splits 4 --records out/again",
+    ]
 
 
 def test_record_without_a_dataset_is_refused() -> None:

@@ -42,11 +42,32 @@ def test_page_sets_ours_beside_the_published_numbers(records: list[Record], tmp_
     assert text.startswith("# Results\n\nWritten by `gump report` from 17 records of 7 configurations.\n")
     head, _, *rows = rows_of(text.split("## tu")[1], "### Every number")
     row = dict(zip(head, next(row for row in rows if row[1] == "gin_gump" and not row[2]), strict=True))
-    assert row["Ours, by loss"].startswith("85.00 ± 12.42 (5.00) [")
+    assert row["Ours"].startswith("85.00 ± 12.42 (5.00) [")
     assert row["Published"] == "86.72 ± 1.53"
     assert row["Others"] == "87.11 ± 7.61 (main table)"
     assert "Of 2 numbers with a published one beside it, 1 below it by no more than our interval, 1 short of it." in text
     assert rows_of(text, "Short of the published number:")[2][:3] == ["MUTAG", "gin_gump", "train.epochs=2"]
+
+
+def test_page_says_by_which_rule_a_number_was_selected(runs: Any, tmp_path: Path) -> None:
+    records = runs([0.8, 0.9], published=PUBLISHED) + runs(
+        [0.7, 0.8], name="tu/mutag_gin", settings={"train": {"select": "metric"}}
+    )
+    for record in records:
+        record.results["metric"] = {"epoch": 2, "test": 0.95}
+    text = write_report(records, tmp_path).read_text()
+    head, _, *rows = rows_of(text, "### Every number")
+    found = {row[1]: dict(zip(head, row, strict=True)) for row in rows}
+    assert [(found[m]["Selected by"], found[m]["Ours"][:5]) for m in ("gin", "gin_gump")] == [
+        ("metric", "95.00"),
+        ("loss", "85.00"),
+    ]
+    assert all(row["By metric"].startswith("95.00") for row in found.values())
+    assert "Selected by the rule that each configuration names:" in text
+    assert rows_of(text, "All selected by validation loss:")[2][1].startswith("75.00")
+    same = write_report(runs([0.8, 0.9]), tmp_path / "same").read_text()
+    assert "Selected by validation loss:" in same
+    assert "selected_mean" in (tmp_path / "same/figures/tu.csv").read_text().split("\n")[0]
 
 
 def test_page_from_a_folder_is_that_from_its_records(records: list[Record], tmp_path: Path) -> None:
@@ -100,9 +121,9 @@ def test_rows_share_footnotes_and_can_be_run_again_and_intervals_are_explained(r
     assert text.count("[^1]: node labels only") == 1
     assert "gin[^1]" in text
     assert "gcn_gump[^1]" in text
-    assert "\ngump run configs/tu/mutag_gin_gump.toml --splits 0-2\n" in text
-    assert "\ngump run configs/tu/mutag_gin_gump.toml --splits 0-2 --set train.epochs=2\n" in text
-    assert "\ngump run configs/transfer/ring_gcn.toml --splits 0-1 --set dataset.num_nodes=6\n" in text
+    assert "\ngump run configs/tu/mutag_gin_gump.toml --splits 0-2 --records out/again\n" in text
+    assert "\ngump run configs/tu/mutag_gin_gump.toml --splits 0-2 --set train.epochs=2 --records out/again\n" in text
+    assert "\ngump run configs/transfer/ring_gcn.toml --splits 0-1 --set dataset.num_nodes=6 --records out/again\n" in text
     assert "t · s · √(1/n + n_test / n_train) after Nadeau and Bengio" in text.split("## How to read this")[1]
 
 
@@ -114,7 +135,7 @@ def test_a_configuration_that_only_diverged_is_shown_without_a_verdict(runs: Any
     text = write_report(records, tmp_path).read_text()
     head, _, *rows = rows_of(text, "### Every number")
     row = dict(zip(head, rows[1], strict=True))
-    assert (row["Method"], row["Runs"], row["Ours, by loss"]) == ("gin_gump[^1][^2]", "2 (2 diverged)", "–")
+    assert (row["Method"], row["Runs"], row["Ours"]) == ("gin_gump[^1][^2]", "2 (2 diverged)", "–")
     assert "Verdict" not in row
     assert "with a published one beside it" not in text
 

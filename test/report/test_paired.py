@@ -45,6 +45,18 @@ def test_rule_decides_which_numbers_are_compared(runs: Any) -> None:
     assert paired_difference(a, b, "metric").difference.mean == pytest.approx(20)
 
 
+def test_each_system_is_compared_by_its_own_rule_unless_one_is_named(runs: Any) -> None:
+    a, b = runs([0.8, 0.9], settings={"train": {"select": "metric"}}), runs([0.7, 0.7])
+    for record in a:
+        record.results["metric"]["test"] = 1.0
+        record.predictions = {"loss": [0, 0], "metric": [1, 1], "target": [1, 1]}
+    for record in b:
+        record.predictions = {"loss": [0, 1], "metric": [1, 1], "target": [1, 1]}
+    found = paired_difference(a, b)
+    assert (found.difference.mean, found.num_different) == (pytest.approx(30), 2)
+    assert paired_difference(a, b, "loss").difference.mean == pytest.approx(15)
+
+
 def with_answers(records: Any, answers: list[list[Any]], targets: list[list[int]] | None = None) -> Any:
     for i, (record, answer) in enumerate(zip(records, answers, strict=True)):
         record.predictions = {"loss": answer} | ({"target": targets[i]} if targets else {})

@@ -75,7 +75,8 @@ def test_summary_by_hand(runs: Any) -> None:
     )
     assert found.estimates["loss"].mean == pytest.approx(85)
     assert found.estimates["metric"].mean == pytest.approx(260 / 3)
-    assert found.epochs == {"loss": 20, "metric": 10}
+    assert found.estimates["selected"] == found.estimates["loss"], "where the settings do not say otherwise"
+    assert found.epochs == {"selected": 20, "loss": 20, "metric": 10}
     assert found.time_s == 30
     assert "last" not in found.estimates
     assert found.estimates["loss"].corrected_error == pytest.approx(5 * math.sqrt(1 / 3 + 1 / 8))
@@ -131,5 +132,5 @@ def test_refusals(runs: Any) -> None:
         Summary.of(runs([0.5]) + runs([0.5], variant="train.epochs=2"))
     with pytest.raises(ValueError, match=r"each run once .* at index 0"):
         Summary.of(runs([0.5, 0.4]) + runs([0.5]))
-    with pytest.raises(ValueError, match="'rule' must be one of 'loss', 'metric', 'last'"):
+    with pytest.raises(ValueError, match="'rule' must be one of 'selected', 'loss', 'metric', 'last'"):
         value_at(runs([0.5])[0], "best")

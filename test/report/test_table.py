@@ -59,7 +59,7 @@ def test_row_by_hand(runs: Any) -> None:
     assert row["others"] == [{"published": 87.11, "published_interval": 7.61, "source": "main table"}]
     assert row["difference"] == pytest.approx(-1.72)
     assert tuple(row[["device", "commit", "time_s", "num_parameters"]]) == ("NVIDIA H200 (kernel)", "0123456", 240, 1234)
-    assert row["command"] == "gump run configs/tu/mutag_gin_gump.toml --splits 0-3"
+    assert row["command"] == "gump run configs/tu/mutag_gin_gump.toml --splits 0-3 --records out/again"
     assert row["notes"] == []
 
 
@@ -77,6 +77,29 @@ def test_less_may_be_better(value: float, verdict: str, runs: Any) -> None:
     frame = table(runs([value, value], metric="mae", higher_is_better=False, published=published))
     assert frame["verdict"].tolist() == [verdict]
     assert frame["difference"].iloc[0] == pytest.approx(value - 0.2438)
+
+
+@pytest.mark.parametrize(
+    ("select", "value", "verdict"), [("loss", 80, "short"), ("metric", 90, "at or above"), ("last", 87, "short")]
+)
+def test_the_headline_goes_by_the_rule_that_the_configuration_names(select: str, value: float, verdict: str, runs: Any) -> None:
+    records = runs([0.8, 0.8], published=PUBLISHED, settings={"train": {"select": select}})
+    for record in records:
+        record.results["metric"], record.results["last"] = {"epoch": 2, "test": 0.9}, {"epoch": 3, "test": 0.87}
+    row = table(records).iloc[0]
+    assert (row["select"], row["selected_mean"], row["verdict"]) == (select, pytest.approx(value), verdict)
+    assert row["difference"] == pytest.approx(value - 86.72)
+    assert row["selected_epoch"] == row[f"{select}_epoch"]
+    assert [row[f"{rule}_mean"] for rule in ("loss", "metric", "last")] == pytest.approx([80, 90, 87]), "the others stay beside it"
+
+
+def test_methods_are_ranked_each_by_its_own_rule(runs: Any) -> None:
+    records = runs([0.8, 0.8]) + runs([0.7, 0.7], name="tu/mutag_gin", settings={"train": {"select": "metric"}})
+    for record in records:
+        record.results["metric"] = {"epoch": 2, "test": 0.9 if record.select == "metric" else 0.95}
+    ranks = table(records).set_index("method")[["selected_rank", "loss_rank", "metric_rank"]]
+    assert ranks.loc["gin"].tolist() == [1, 2, 2]
+    assert ranks.loc["gin_gump"].tolist() == [2, 1, 1]
 
 
 def test_without_a_published_number_there_is_no_verdict(runs: Any) -> None:
@@ -126,7 +149,7 @@ def test_lonely_and_changed_configurations_are_not_ranked(runs: Any) -> None:
 def test_changes_are_rows_of_their_own(runs: Any) -> None:
     frame = table(runs([0.9]) + runs([0.8], variant="train.epochs=2,model.norm=batch"))
     assert frame["setting"].tolist() == ["", "train.epochs=2, model.norm=batch"]
-    assert frame["command"].iloc[1].endswith("--set train.epochs=2 --set model.norm=batch")
+    assert frame["command"].iloc[1].endswith("--set train.epochs=2 --set model.norm=batch --records out/again")
     assert frame["axis"].tolist() == ["", ""]
 
 
@@ -164,12 +187,14 @@ def test_order_of_records_does_not_matter(runs: Any) -> None:
 def test_notes_tell_what_the_records_give_away(runs: Any) -> None:
     records = runs([0.9, 0.8, 0.7], note="node labels only", provenance={"clean": False})
     records[2].status, records[2].note = "diverged", "epoch 3, step 2: the loss is nan"
-    records[1].settings = {**records[1].settings, "train": {"lr": 0.1}}
+    records[0].settings = {**records[0].settings, "train": {"lr": 0.2, "clip": None}, "transform": [{"k": 1, "when": "once"}]}
+    records[1].settings = {**records[0].settings, "train": {"lr": 0.1}, "transform": [{"k": 1}]}
+    records[2].settings = records[0].settings
     records[1].published = {"value": 80}
     assert table(records)["notes"].iloc[0] == [
         "node labels only",
         "Run 2 diverged: epoch 3, step 2: the loss is nan.",
-        "The runs were not all made with the same settings: train differ.",
+        "The runs were not all made with the same settings: train.lr differ.",
         "The runs do not carry the same published number; that of the first one is shown.",
         "Some runs were made with changes that were not committed.",
     ]

@@ -5,6 +5,7 @@ import pytest
 import torch
 from graphs import SYMMETRIC, path, random_graph, star
 from torch_geometric.data import Data
+from torch_geometric.transforms import GDC
 from torch_geometric.utils import to_dense_adj, to_undirected
 
 from gump.transforms.digl import DIGL
@@ -53,6 +54,21 @@ def test_the_defaults_are_the_published_ones_and_forget_the_weights():
     assert repr(DIGL()) == "DIGL(alpha=0.1, eps=0.05, self_loops=True, keep_weights=False, relation=False)"
     assert "edge_weight" not in rewired
     assert "edge_attr" not in rewired
+
+
+@pytest.mark.parametrize("data", GRAPHS)
+def test_the_defaults_equal_gdc_with_the_published_settings(data):
+    published = GDC(
+        self_loop_weight=1,
+        normalization_in="sym",
+        normalization_out="col",
+        diffusion_kwargs={"method": "ppr", "alpha": 0.1},
+        sparsification_kwargs={"method": "threshold", "eps": 0.05},
+        exact=True,
+    )(Data(edge_index=data.edge_index[:, data.edge_index[0] != data.edge_index[1]], num_nodes=data.num_nodes))
+    assert np.array_equal(dense(DIGL()(data)), dense(published))
+    weighted = DIGL(keep_weights=True)(data)
+    assert dense(weighted, weighted.edge_weight) == pytest.approx(dense(published, published.edge_attr), abs=1e-6)
 
 
 def test_a_long_path_loses_nothing_and_gains_what_is_near():

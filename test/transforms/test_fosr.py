@@ -6,26 +6,15 @@ import numpy as np
 import pytest
 import torch
 from graphs import SYMMETRIC, barbell, path, random_graph, star
+from simple_graphs import renumbered, simple_graph, to_matrix
 from torch_geometric.data import Data
-from torch_geometric.utils import to_undirected
 
 from gump.linalg.spectrum import spectral_gap
 from gump.transforms.fosr import FoSR
 
 
-def graph(edge_index, num_nodes):
-    edge_index = edge_index[:, edge_index[0] != edge_index[1]]
-    return Data(edge_index=to_undirected(edge_index, num_nodes=num_nodes), num_nodes=num_nodes)
-
-
 def edges(data):
     return {(u, v) for u, v in data.edge_index.t().tolist() if u < v}
-
-
-def adjacency(data):
-    matrix = np.zeros((data.num_nodes, data.num_nodes))
-    matrix[tuple(data.edge_index)] = 1
-    return matrix
 
 
 def slow_power_step(neighbors, x):
@@ -63,7 +52,7 @@ def slow(data, num_iterations, initial_power_iterations, seed):
     return added, margin
 
 
-GRAPHS = [graph(*g) for g in (*SYMMETRIC.values(), path(7), *(random_graph(seed, 10, 12) for seed in range(4)))]
+GRAPHS = [simple_graph(*g) for g in (*SYMMETRIC.values(), path(7), *(random_graph(seed, 10, 12) for seed in range(4)))]
 
 
 @pytest.mark.parametrize("data", [data for data in GRAPHS if data.num_edges < 20])
@@ -78,18 +67,18 @@ def test_the_edges_are_those_of_the_formulas(data, seed):
 @pytest.mark.parametrize("num_nodes", [4, 6, 10])
 @pytest.mark.parametrize("seed", range(5))
 def test_the_gap_of_a_barbell_grows_by_edges_across_the_cut(num_nodes, seed):
-    data = graph(*barbell(num_nodes))
-    gaps = [spectral_gap(adjacency(FoSR(k, seed=seed)(data))) for k in range(6)]
+    data = simple_graph(*barbell(num_nodes))
+    gaps = [spectral_gap(to_matrix(FoSR(k, seed=seed)(data))) for k in range(6)]
     assert (np.diff(gaps) > 0).all()
     assert gaps[-1] > 2 * gaps[0]
     assert all(u < num_nodes <= v for u, v in edges(FoSR(5, seed=seed)(data)) - edges(data))
 
 
 def test_edges_join_components_also_those_of_one_vertex():
-    data = graph(torch.tensor([[0, 1, 0, 3, 4, 3], [1, 2, 2, 4, 5, 5]]), 7)
-    assert spectral_gap(adjacency(data)) < 1e-12
+    data = simple_graph(torch.tensor([[0, 1, 0, 3, 4, 3], [1, 2, 2, 4, 5, 5]]), 7)
+    assert spectral_gap(to_matrix(data)) < 1e-12
     for seed in range(5):
-        rewired = adjacency(FoSR(num_iterations=4, seed=seed)(data))
+        rewired = to_matrix(FoSR(num_iterations=4, seed=seed)(data))
         assert rewired[6].any()
         assert spectral_gap(rewired) > 0.01
 
@@ -99,11 +88,11 @@ def test_vertices_without_edges_give_no_warnings():
     for num_nodes in (1, 2, 5):
         data = Data(edge_index=torch.empty(2, 0, dtype=torch.long), num_nodes=num_nodes)
         assert FoSR(num_iterations=1)(data).num_edges == (2 if num_nodes > 1 else 0)
-    FoSR()(graph(torch.tensor([[1], [3]]), 6))
+    FoSR()(simple_graph(torch.tensor([[1], [3]]), 6))
 
 
 def test_a_complete_graph_is_reached_and_kept():
-    data = FoSR(num_iterations=100)(graph(*path(5)))
+    data = FoSR(num_iterations=100)(simple_graph(*path(5)))
     assert data.num_edges == 5 * 4
     assert torch.equal(FoSR()(data).edge_index, data.edge_index)
 
@@ -112,13 +101,13 @@ def test_the_numbering_does_not_matter_once_the_eigenvector_is_found():
     """Without ties: the second eigenvalue is simple, and one edge is better than all others."""
     tested = 0
     for seed in range(60):
-        data = graph(*random_graph(seed, 9, 14))
+        data = simple_graph(*random_graph(seed, 9, 14))
         data = Data(edge_index=data.edge_index, num_nodes=8)  # without the vertex that has no edges
-        eigenvalues = np.linalg.eigvalsh(slow_normalized(adjacency(data)))
+        eigenvalues = np.linalg.eigvalsh(slow_normalized(to_matrix(data)))
         if eigenvalues[-1] - eigenvalues[-2] < 0.02 or eigenvalues[-2] - eigenvalues[-3] < 0.1 or slow(data, 3, 300, 0)[1] < 1e-6:
             continue
         order = torch.randperm(8, generator=torch.Generator().manual_seed(seed))
-        moved = Data(edge_index=order[data.edge_index], num_nodes=8)
+        moved = renumbered(data, order)
         rewire = FoSR(num_iterations=3, initial_power_iterations=300)
         expected = order[rewire(data).edge_index]
         assert edges(rewire(moved)) == edges(Data(edge_index=expected))
@@ -132,7 +121,7 @@ def slow_normalized(matrix):
 
 
 def test_the_seed_decides():
-    data = graph(*star(9))
+    data = simple_graph(*star(9))
     first = [edges(FoSR(seed=seed)(data)) for seed in (0, 0, 1)]
     assert first[0] == first[1] != first[2]
 

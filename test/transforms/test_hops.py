@@ -41,6 +41,13 @@ def test_symmetric_graphs_too(name):
     assert hops(AddHops(3)(data)) == expected(data, 3)
 
 
+def test_the_pairs_at_each_distance_are_counted_also_where_there_are_none():
+    assert AddHops(5)(graph(*path(4))).num_hop_pairs.tolist() == [[6, 4, 2, 0, 0]]
+    assert AddHops(2)(graph(torch.empty(2, 0, dtype=torch.long), 3)).num_hop_pairs.tolist() == [[0, 0]]
+    batch = Batch.from_data_list([AddHops(2)(graph(*path(n))) for n in (2, 3)])
+    assert batch.num_hop_pairs.tolist() == [[2, 0], [4, 2]]
+
+
 def test_in_a_directed_graph_paths_follow_the_edges():
     data = Data(edge_index=path(4)[0], num_nodes=4)
     assert hops(AddHops(2)(data)) == {(0, 1): 1, (1, 2): 1, (2, 3): 1, (0, 2): 2, (1, 3): 2}

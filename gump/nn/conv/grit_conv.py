@@ -8,7 +8,6 @@ import torch
 from torch import Tensor
 from torch_geometric.nn.inits import reset
 from torch_geometric.nn.resolver import activation_resolver, normalization_resolver
-from torch_geometric.utils import softmax
 
 
 def signed_sqrt(x: Tensor, eps: float = 1e-6) -> Tensor:
@@ -24,7 +23,30 @@ def signed_sqrt(x: Tensor, eps: float = 1e-6) -> Tensor:
         >>> signed_sqrt(torch.tensor([-4.0, 0.0, 9.0]))
         tensor([-2., 0., 3.])
     """
-    return x * x.abs().clamp_min(eps).rsqrt()
+    out: Tensor = _SignedSqrt.apply(x, eps)
+    return out
+
+
+class _SignedSqrt(torch.autograd.Function):
+    """Its slope in closed form; that of the operations of which it is made would pass ten times over all pairs."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x: Tensor, eps: float) -> Tensor:
+        return x * x.abs().clamp_min_(eps).rsqrt_()
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, float], output: Tensor) -> None:
+        x, ctx.eps = inputs
+        ctx.save_for_backward(x)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        (x,) = ctx.saved_tensors
+        size = x.abs()
+        factor = torch.where(size > ctx.eps, 0.5, 1.0).to(x.dtype)
+        return grad * factor.mul_(size.clamp_min_(ctx.eps).rsqrt_()), None
 
 
 class GRITConv(torch.nn.Module):
@@ -42,8 +64,9 @@ class GRITConv(torch.nn.Module):
         \mathbf{x}''_i &= \mathrm{norm}(\mathbf{x}'_i + \mathrm{MLP}(\mathbf{x}'_i))
 
     Each head has its own :math:`\mathbf{w}_A` and :math:`\mathbf{W}_{Ev}` for its share of the channels. The degree enters as in the
-    paper; the public code scales before :math:`\mathbf{W}_O`. Softmax averages and so forgets degrees, hence that term; layer norm would
-    undo it, hence batch norm by default.
+    paper; the `public code <https://github.com/LiamMa/GRIT/blob/2ecf5c3/grit/layer/grit_layer.py>`_ scales before :math:`\mathbf{W}_O`
+    (``deg_coef``, then ``O_h``). Softmax averages and so forgets degrees, hence that term; layer norm would undo it, hence batch norm by
+    default.
 
     Args:
         channels: Width of the states of vertices and of pairs.
@@ -105,7 +128,7 @@ class GRITConv(torch.nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draws new weights, those of the attention as the public code does (Glorot & Bengio)."""
+        """Draws new weights, those of the attention by Glorot & Bengio's normal rule, each head's by its own shape."""
         for lin in (self.lin_query, self.lin_key, self.lin_value, self.lin_pair):
             lin.reset_parameters()
             torch.nn.init.xavier_normal_(lin.weight)
@@ -125,10 +148,11 @@ class GRITConv(torch.nn.Module):
             degree: The degree of every vertex in the graph.
         """
         source, target = pair_index
-        weight, bias = self.lin_pair(pair_attr).chunk(2, dim=-1)
+        (weight_w, weight_b), (bias_w, bias_b) = self.lin_pair.weight.chunk(2), self.lin_pair.bias.chunk(2)
         query, key = self.lin_query(x).index_select(0, target), self.lin_key(x).index_select(0, source)
-        e = self.act(signed_sqrt((query + key) * weight) + bias)  # [num_pairs, channels]
-        out = self._attend(self.lin_value(x), self._heads(e), source, target)
+        e = signed_sqrt(query.add_(key) * torch.nn.functional.linear(pair_attr, weight_w, bias_w))
+        e = self.act(e.add_(torch.nn.functional.linear(pair_attr, weight_b, bias_b)))  # [num_pairs, channels]
+        out = self._attend(self.lin_value(x), e, source, target)
         out = self.lin_out(self.dropout(out.flatten(1)))
         scale = self.degree_scale[0] + torch.log1p(degree.to(x.dtype)).unsqueeze(-1) * self.degree_scale[1]
         x = self.norm1(x + scale * out)
@@ -139,13 +163,15 @@ class GRITConv(torch.nn.Module):
 
     def _attend(self, value: Tensor, e: Tensor, source: Tensor, target: Tensor) -> Tensor:
         """Averages over the sources of every target what they and the pairs have to say."""
-        num_nodes = value.size(0)
-        score = torch.einsum("phc,hco->ph", e, self.score).clamp(-self.clamp, self.clamp)
-        alpha = self.attention_dropout(softmax(score, target, num_nodes=num_nodes)).unsqueeze(-1)  # [num_pairs, heads, 1]
-        value = self._heads(value)
+        score = e @ torch.block_diag(*self.score)  # [num_pairs, heads]
+        alpha = score.clamp(-self.clamp, self.clamp).exp()  # bounded, so the largest need not be subtracted before
+        total = alpha.new_zeros(value.size(0), self.heads).index_add(0, target, alpha).unsqueeze(-1)
+        alpha = self.attention_dropout(alpha).unsqueeze(-1)  # [num_pairs, heads, 1]
+        value, e = self._heads(value), self._heads(e)
         from_pairs = torch.zeros_like(value).index_add(0, target, alpha * e)
         from_sources = torch.zeros_like(value).index_add(0, target, alpha * value.index_select(0, source))
-        return from_sources + torch.einsum("nhc,hcd->nhd", from_pairs, self.pair_value)
+        out = from_sources + torch.einsum("nhc,hcd->nhd", from_pairs, self.pair_value)
+        return out / total.clamp_min(torch.finfo(total.dtype).tiny)
 
     def _heads(self, x: Tensor) -> Tensor:
         return x.unflatten(-1, (self.heads, -1))

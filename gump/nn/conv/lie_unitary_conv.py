@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import torch
+from scipy.special import jv
 from torch import Tensor
-from torch_geometric.nn import SimpleConv
 
-from gump.nn.normalized_adjacency import normalized_adjacency
-
-TOLERANCE = 1e-7
-"""What the Taylor sum of one part of a turn may be off."""
+from gump.nn.normalized_adjacency import propagate, symmetric_adjacency
 
 
 class LieUnitaryConv(torch.nn.Module):
@@ -26,17 +24,22 @@ class LieUnitaryConv(torch.nn.Module):
     :math:`\mathcal{L}` is skew, so that its exponential is unitary (orthogonal): features are turned by an angle that depends on
     the graph, and vertices without edges keep theirs. Edges must come in both directions.
 
-    The exponential is a Taylor sum with one propagation for each term. Its error is about :math:`r^{T+1} / (T+1)!` for :math:`T` terms and
-    :math:`r = \lVert \hat{\mathbf{A}} \rVert \lVert \mathbf{W} + \mathbf{W}^{\dagger} \rVert`, which at :math:`r = 10` and 10 terms is a factor of a
-    thousand. So the turn is made in as many equal parts as its length asks for, and stays a turn however the weights grow; the public code
-    makes one, whatever the length. To know the length waits for the device.
+    The exponential is a Chebyshev series with one propagation for each term,
+
+    .. math::
+        \exp(\mathcal{L}) = J_0(r) \mathbf{Q}_0 + 2 \sum_{k \ge 1} J_k(r) \mathbf{Q}_k, \quad \mathbf{Q}_{k+1} = \tfrac{2}{r} \mathcal{L}
+        \mathbf{Q}_k + \mathbf{Q}_{k-1}, \quad \mathbf{Q}_0 = \mathbf{I}, \quad \mathbf{Q}_1 = \tfrac{1}{r} \mathcal{L},
+
+    with Bessel functions :math:`J_k` and a bound :math:`r` on the length :math:`\lVert \mathbf{W} + \mathbf{W}^{\dagger} \rVert` of the turn. It has
+    as many terms as rounding can tell apart, about :math:`r + 10` in single precision, and so stays a turn however the weights grow. A
+    Taylor sum of ten terms, which the public code takes whatever the length, is off by a factor of a thousand at :math:`r = 10`. To know the
+    length waits for the device.
 
     Args:
         channels: Width of input and result.
-        num_terms: How many terms the Taylor sum of each part has beyond the identity.
         real: Whether features are real.
         bias: Whether to learn a bias.
-        normalize: Whether to compute :math:`\hat{\mathbf{A}}`; if not, ``edge_weight`` holds its entries.
+        normalize: Whether to compute :math:`\hat{\mathbf{A}}`; if not, ``edge_weight`` holds its entries, and its norm must be one at most.
 
     Shapes:
         - **x:** :math:`(N, F)`, real or complex
@@ -45,15 +48,12 @@ class LieUnitaryConv(torch.nn.Module):
         - **output:** :math:`(N, F)`, complex unless ``real``
     """
 
-    def __init__(self, channels: int, num_terms: int = 16, real: bool = False, bias: bool = True, normalize: bool = True) -> None:
+    def __init__(self, channels: int, real: bool = False, bias: bool = True, normalize: bool = True) -> None:
         super().__init__()
-        if num_terms < 1:
-            raise ValueError(f"'num_terms' must be at least 1 (got {num_terms})")
-        self.channels, self.num_terms, self.real, self.normalize = channels, num_terms, real, normalize
+        self.channels, self.real, self.normalize = channels, real, normalize
         parts = () if real else (2,)  # complex numbers as pairs, which optimizers and changes of precision know
         self.weight = torch.nn.Parameter(torch.empty(channels, channels, *parts))
         self.bias = torch.nn.Parameter(torch.empty(channels, *parts)) if bias else None
-        self.propagate = SimpleConv(aggr="sum")
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -76,34 +76,44 @@ class LieUnitaryConv(torch.nn.Module):
     def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None) -> Tensor:
         """Turns features."""
         if self.normalize:
-            dtype = x.real.dtype if x.is_complex() else x.dtype
-            edge_index, edge_weight = normalized_adjacency(edge_index, edge_weight, x.size(0), dtype, self_loops=False)
+            edge_index, edge_weight = symmetric_adjacency(x, edge_index, edge_weight)
         matrix = self.matrix()
-        num_parts = self._num_parts(matrix)
-        out = x.to(matrix.dtype)
-        for _ in range(num_parts):
-            term = out
-            for k in range(1, self.num_terms + 1):
-                term = self._propagate(term @ matrix, edge_index, edge_weight) / (k * num_parts)
-                out = out + term
+        length = _bound(matrix)
+        x = x.to(matrix.dtype)
+        if not self.real:  # the same with real numbers: real parts, then imaginary parts
+            x = torch.cat([x.real, x.imag], dim=1)
+            matrix = torch.cat([torch.cat([matrix.real, matrix.imag], 1), torch.cat([-matrix.imag, matrix.real], 1)])
+        first, second, *others = _coefficients(length, x.dtype)
+        matrix = (2 / length) * matrix
+        before, term = x, propagate(0.5 * (x @ matrix), edge_index, edge_weight)
+        out = torch.add(first * before, term, alpha=second)
+        for coefficient in others:
+            before, term = term, before + propagate(term @ matrix, edge_index, edge_weight)
+            out = torch.add(out, term, alpha=coefficient)
+        out = out if self.real else torch.complex(*out.chunk(2, dim=1))
         if self.bias is None:
             return out
         return out + (self.bias if self.real else torch.view_as_complex(self.bias))
 
-    @torch.no_grad()
-    def _num_parts(self, matrix: Tensor) -> int:
-        """How many turns of equal length to make of one, so that the Taylor sum of each is exact to single precision however large the
-        weights have become: the largest column sum bounds the length, since the normalized adjacency has norm one. Waits for the device."""
-        length = float(matrix.abs().sum(0).max())
-        reach = (TOLERANCE * math.factorial(self.num_terms + 1)) ** (1 / (self.num_terms + 1))
-        return max(math.ceil(length / reach), 1) if math.isfinite(length) else 1
-
-    def _propagate(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None) -> Tensor:
-        """Real weights multiply real and imaginary parts alike."""
-        if self.real:
-            return self.propagate(x, edge_index, edge_weight)
-        parts = self.propagate(torch.view_as_real(x).flatten(1), edge_index, edge_weight)
-        return torch.view_as_complex(parts.unflatten(1, (-1, 2)))
-
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.channels}, num_terms={self.num_terms}, real={self.real})"
+        return f"{type(self).__name__}({self.channels}, real={self.real})"
+
+
+@torch.no_grad()
+def _bound(matrix: Tensor) -> float:
+    """A bound on the largest singular value of a normal matrix: the eighth root of the largest column sum of its eighth power, which for a width
+    of 64 is too large by 1.3 at most. Where weights are zero or not numbers it is one. Waits for the device."""
+    scale = matrix.abs().sum(0).max()
+    power = matrix / scale
+    for _ in range(3):
+        power = power @ power
+    length = float(scale * power.abs().sum(0).max() ** (1 / 8))
+    return max(1.001 * length, 0.1) if math.isfinite(length) else 1.0
+
+
+def _coefficients(length: float, dtype: torch.dtype) -> list[float]:
+    """The coefficients of the series, at least two, up to the last that is not lost in rounding."""
+    values = 2 * jv(np.arange(math.ceil(length) + 60), length)
+    values[0] /= 2
+    last = int(np.flatnonzero(np.abs(values) > 0.1 * torch.finfo(dtype).eps)[-1])
+    return [float(value) for value in values[: max(last + 1, 2)]]

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch_geometric.nn import SimpleConv
 
-from gump.nn.normalized_adjacency import normalized_adjacency
+from gump.nn.normalized_adjacency import propagate, symmetric_adjacency
 
 
 class UnitaryConv(torch.nn.Module):
@@ -73,7 +72,6 @@ class UnitaryConv(torch.nn.Module):
         parts = () if real else (2,)  # complex numbers as pairs, which optimizers and changes of precision know
         self.weight = torch.nn.Parameter(torch.empty(in_channels, out_channels, *parts))
         self.bias = torch.nn.Parameter(torch.empty(out_channels, *parts)) if bias else None
-        self.propagate = SimpleConv(aggr="sum")
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -91,14 +89,13 @@ class UnitaryConv(torch.nn.Module):
     def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None) -> Tensor:
         """Transforms and propagates."""
         if self.normalize:
-            dtype = x.real.dtype if x.is_complex() else x.dtype
-            edge_index, edge_weight = normalized_adjacency(edge_index, edge_weight, x.size(0), dtype, self_loops=False)
+            edge_index, edge_weight = symmetric_adjacency(x, edge_index, edge_weight)
         matrix = self.matrix()
         x = x.to(matrix.dtype) @ matrix
         x = x if self.real else torch.view_as_real(x).flatten(1)  # [num_nodes, 2 * channels], pairs side by side
         out = term = x
         for k in range(1, self.num_terms + 1):
-            term = _times_i(self.propagate(term, edge_index, edge_weight)) / k
+            term = _times_i(propagate(term, edge_index, edge_weight)) / k
             out = out + term
         out = out if self.real else torch.view_as_complex(out.unflatten(1, (-1, 2)))
         if self.bias is None:

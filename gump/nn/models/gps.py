@@ -19,6 +19,8 @@ from gump.nn.normalized_adjacency import normalized_adjacency
 
 LOCAL = {"gcn": GCNConv, "gin": GINConv, "gine": GINEConv, "gated": ResGatedGraphConv}
 """The layers that pass messages along edges, by name."""
+READ_EDGE_ATTR = ("gine", "gated")
+"""Those of them that can use edge attributes."""
 ATTENTIONS = ("multihead", "performer")
 
 
@@ -44,7 +46,7 @@ class GPS(torch.nn.Module):
         conv: The local layer: ``"gcn"`` (which multiplies with edge weights), ``"gin"``, ``"gine"``, ``"gated"`` or none.
         heads: The number of attention heads.
         attention: ``"multihead"`` or, linear in the number of vertices, ``"performer"``.
-        edge_dim: How many attributes every edge has; ``"gine"`` needs them, ``"gated"`` can use them. With zero they are not read.
+        edge_dim: How many attributes every edge has; ``"gine"`` needs them, ``"gated"`` can use them, the others must have zero.
         dropout: Probability of dropping an entry of what a layer adds.
         attention_dropout: The same inside the attention.
         act: The nonlinearity, by its name in torch.
@@ -74,9 +76,14 @@ class GPS(torch.nn.Module):
         norm: str | None = "batch",
     ) -> None:
         super().__init__()
+        check_name("conv", conv, LOCAL, optional=True)
         check_name("attention", attention, ATTENTIONS)
         check_name("norm", norm, NORMS, optional=True)
         check_sizes(hidden_channels, num_layers, heads)
+        if edge_dim > 0 and conv not in READ_EDGE_ATTR:
+            raise ValueError(
+                f"'edge_dim' must be 0 for conv={conv!r}, which does not read edge attributes (got {edge_dim}); take conv='gine' or conv='gated'"
+            )
         if attention == "performer" and hidden_channels < 2 * heads:
             raise ValueError(
                 f"'hidden_channels' must be at least twice 'heads' for a performer (got {hidden_channels} for {heads} heads)"
@@ -174,7 +181,7 @@ def local_arguments(
     if name == "gcn":
         edge_index, edge_weight = normalized_adjacency(edge_index, edge_weight, x.size(0), x.dtype)
         return {"edge_index": edge_index, "edge_weight": edge_weight}
-    if name in ("gine", "gated") and edge_dim > 0:
+    if name in READ_EDGE_ATTR and edge_dim > 0:
         return {"edge_index": edge_index, "edge_attr": edge_features(edge_attr, edge_dim, x)}
     return {"edge_index": edge_index}
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from gump.nn.patch_encoder import PatchEncoder, Patches, mean_over_patches
+from gump.nn.patch_encoder import Patches
+from gump.nn.patch_network import PatchNetwork
 
 
-class GraphMLPMixer(torch.nn.Module):
+class GraphMLPMixer(PatchNetwork):
     r"""G-MLPMixer: patches of a graph are tokens, and an MLP mixes them (`A Generalization of ViT/MLP-Mixer to Graphs
     <https://arxiv.org/abs/2212.13350>`_).
 
@@ -49,8 +50,6 @@ class GraphMLPMixer(torch.nn.Module):
         - **output:** :math:`(B, F_{out})`, one row for every graph
     """
 
-    pools = True
-
     def __init__(
         self,
         in_channels: int,
@@ -67,54 +66,37 @@ class GraphMLPMixer(torch.nn.Module):
         act: str = "relu",
         norm: str | None = "batch",
     ) -> None:
-        super().__init__()
-        for argument, value, least in (("num_layers", num_layers, 1), ("num_patches", num_patches, 1)):
-            if value < least:
-                raise ValueError(f"'{argument}' must be at least {least} (got {value})")
-        self.in_channels, self.hidden_channels, self.num_layers = in_channels, hidden_channels, num_layers
-        self.out_channels = hidden_channels if out_channels is None else out_channels
-        self.num_patches, self.num_patch_layers, self.edge_dim = num_patches, num_patch_layers, edge_dim
-        self.encoder = PatchEncoder(
-            in_channels, hidden_channels, num_patch_layers, patch_pe_dim, edge_dim, exchange, patch_dropout, act, norm
+        if num_patches < 1:
+            raise ValueError(f"'num_patches' must be at least 1 (got {num_patches})")
+        super().__init__(
+            in_channels,
+            hidden_channels,
+            num_layers,
+            out_channels,
+            num_patch_layers,
+            patch_pe_dim,
+            edge_dim,
+            exchange,
+            patch_dropout,
+            act,
+            norm,
         )
+        self.num_patches = num_patches
         self.layers = torch.nn.ModuleList(_MixerLayer(hidden_channels, num_patches, dropout) for _ in range(num_layers))
         self.norm = torch.nn.LayerNorm(hidden_channels)
-        self.lin = None if out_channels is None else torch.nn.Linear(hidden_channels, out_channels)
 
     def reset_parameters(self) -> None:
         """Draws new weights."""
-        for module in (self.encoder, *self.layers, self.norm, self.lin):
-            if module is not None:
-                module.reset_parameters()
+        super().reset_parameters()
+        self.norm.reset_parameters()
 
-    def forward(
-        self,
-        x: Tensor,
-        edge_index: Tensor,
-        edge_weight: Tensor | None = None,
-        edge_attr: Tensor | None = None,
-        batch: Tensor | None = None,
-        patch_index: Tensor | None = None,
-        num_patch_vertices: Tensor | None = None,
-        patch_edge: Tensor | None = None,
-        patch_edge_column: Tensor | None = None,
-        num_patch_edges: Tensor | None = None,
-        patch_adjacency: Tensor | None = None,
-        patch_pe: Tensor | None = None,
-    ) -> Tensor:
-        """Computes one row for every graph from what :class:`gump.transforms.AddPatches` put on the graphs."""
-        if num_patch_vertices is not None and num_patch_vertices.size(1) != self.num_patches:
-            raise ValueError(
-                f"'num_patches' must be that of gump.transforms.AddPatches, {num_patch_vertices.size(1)} (got {self.num_patches})"
-            )
-        patches = Patches(
-            patch_index, num_patch_vertices, patch_edge, patch_edge_column, num_patch_edges, patch_adjacency, patch_pe
-        )
-        tokens, has_vertices = self.encoder(x, edge_index, edge_weight, edge_attr, batch, patches)
+    def mix(self, tokens: Tensor, has_vertices: Tensor, patches: Patches) -> Tensor:
+        """Applies the MLPs, then the last norm."""
+        if tokens.size(1) != self.num_patches:
+            raise ValueError(f"'num_patches' must be that of gump.transforms.AddPatches, {tokens.size(1)} (got {self.num_patches})")
         for layer in self.layers:
             tokens = layer(tokens, has_vertices)
-        out = mean_over_patches(self.norm(tokens), has_vertices)
-        return out if self.lin is None else self.lin(out)
+        return self.norm(tokens)
 
     def __repr__(self) -> str:
         return (

@@ -7,12 +7,13 @@ from torch import Tensor
 from torch_geometric.nn.resolver import activation_resolver
 
 from gump.nn.arguments import check_name
-from gump.nn.patch_encoder import PatchEncoder, Patches, mean_over_patches
+from gump.nn.patch_encoder import Patches
+from gump.nn.patch_network import PatchNetwork
 
 ATTENTIONS = ("hadamard", "standard")
 
 
-class GraphViT(torch.nn.Module):
+class GraphViT(PatchNetwork):
     r"""Graph ViT: patches of a graph are tokens, and attention mixes them (`A Generalization of ViT/MLP-Mixer to Graphs
     <https://arxiv.org/abs/2212.13350>`_).
 
@@ -53,8 +54,6 @@ class GraphViT(torch.nn.Module):
         - **output:** :math:`(B, F_{out})`, one row for every graph
     """
 
-    pools = True
-
     def __init__(
         self,
         in_channels: int,
@@ -72,55 +71,35 @@ class GraphViT(torch.nn.Module):
         act: str = "relu",
         norm: str | None = "batch",
     ) -> None:
-        super().__init__()
         check_name("attention", attention, ATTENTIONS)
-        for argument, value in (("num_layers", num_layers), ("heads", heads)):
-            if value < 1:
-                raise ValueError(f"'{argument}' must be at least 1 (got {value})")
+        if heads < 1:
+            raise ValueError(f"'heads' must be at least 1 (got {heads})")
         if hidden_channels % heads != 0:
             raise ValueError(f"'hidden_channels' must be a multiple of 'heads' = {heads} (got {hidden_channels})")
-        self.in_channels, self.hidden_channels, self.num_layers = in_channels, hidden_channels, num_layers
-        self.out_channels = hidden_channels if out_channels is None else out_channels
-        self.heads, self.attention, self.num_patch_layers, self.edge_dim = heads, attention, num_patch_layers, edge_dim
-        self.encoder = PatchEncoder(
-            in_channels, hidden_channels, num_patch_layers, patch_pe_dim, edge_dim, exchange, patch_dropout, act, norm
+        super().__init__(
+            in_channels,
+            hidden_channels,
+            num_layers,
+            out_channels,
+            num_patch_layers,
+            patch_pe_dim,
+            edge_dim,
+            exchange,
+            patch_dropout,
+            act,
+            norm,
         )
+        self.heads, self.attention = heads, attention
         self.layers = torch.nn.ModuleList(_AttentionLayer(hidden_channels, heads, dropout, act) for _ in range(num_layers))
-        self.lin = None if out_channels is None else torch.nn.Linear(hidden_channels, out_channels)
 
-    def reset_parameters(self) -> None:
-        """Draws new weights."""
-        for module in (self.encoder, *self.layers, self.lin):
-            if module is not None:
-                module.reset_parameters()
-
-    def forward(
-        self,
-        x: Tensor,
-        edge_index: Tensor,
-        edge_weight: Tensor | None = None,
-        edge_attr: Tensor | None = None,
-        batch: Tensor | None = None,
-        patch_index: Tensor | None = None,
-        num_patch_vertices: Tensor | None = None,
-        patch_edge: Tensor | None = None,
-        patch_edge_column: Tensor | None = None,
-        num_patch_edges: Tensor | None = None,
-        patch_adjacency: Tensor | None = None,
-        patch_pe: Tensor | None = None,
-    ) -> Tensor:
-        """Computes one row for every graph from what :class:`gump.transforms.AddPatches` put on the graphs."""
-        patches = Patches(
-            patch_index, num_patch_vertices, patch_edge, patch_edge_column, num_patch_edges, patch_adjacency, patch_pe
-        )
-        tokens, has_vertices = self.encoder(x, edge_index, edge_weight, edge_attr, batch, patches)
+    def mix(self, tokens: Tensor, has_vertices: Tensor, patches: Patches) -> Tensor:
+        """Lets patches attend to each other."""
         weight = None
-        if self.attention == "hadamard" and patch_adjacency is not None:
-            weight = patch_adjacency.to(tokens.dtype).unsqueeze(1)  # [B, 1, P, P]
+        if self.attention == "hadamard" and patches.patch_adjacency is not None:
+            weight = patches.patch_adjacency.to(tokens.dtype).unsqueeze(1)  # [B, 1, P, P]
         for layer in self.layers:
             tokens = layer(tokens, has_vertices, weight)
-        out = mean_over_patches(tokens, has_vertices)
-        return out if self.lin is None else self.lin(out)
+        return tokens
 
     def __repr__(self) -> str:
         return (

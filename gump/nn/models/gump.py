@@ -15,7 +15,7 @@ from torch_geometric.nn.resolver import activation_resolver
 from gump.line_graph import EulerianLineGraph
 from gump.nn.arc_linear import ArcFeatures
 from gump.nn.arguments import check_name
-from gump.nn.coin import Coin
+from gump.nn.coin import MAX_BLOCK, SCORE_RANK, Coin
 from gump.nn.conv import ArcGCNConv, ArcGINConv, ArcGraphConv
 from gump.nn.models.mpnn import MPNN
 from gump.nn.norm import NORMS, make_norm, normalized
@@ -75,6 +75,10 @@ class GUMP(torch.nn.Module):
         attention_channels: The paper's :math:`d'`.
         beta: How far the bounded coin may leave the Grover coin.
         num_steps: The paper's :math:`K`, for ``coin="newton_schulz"``.
+        scores: The form of the attention scores, ``"additive"`` as in the paper or ``"bilinear"``, see :class:`gump.nn.Coin`.
+        score_rank: The rank of bilinear scores.
+        max_block: The degree above which a vertex is a hub, whose coin is kept in a form of linear size. With bilinear scores it is a
+            matter of speed alone; with additive ones hubs use bilinear ones all the same.
         act: The nonlinearity, by its name in torch.
         norm: ``"layer"``, ``"batch"`` or none, applied before the nonlinearity to arc states and to the base GNN's result. Coins answer to
             features of order one; without a norm they stay close to the Grover coin at first.
@@ -109,6 +113,9 @@ class GUMP(torch.nn.Module):
         attention_channels: int = 32,
         beta: float = 0.9,
         num_steps: int = 10,
+        scores: str = "additive",
+        score_rank: int = SCORE_RANK,
+        max_block: int = MAX_BLOCK,
         act: str = "relu",
         norm: str | None = "batch",
         base_norm: str | None = "batch",
@@ -152,7 +159,16 @@ class GUMP(torch.nn.Module):
                 dropout=dropout,
             )
         arc_channels = 2 * hidden_channels + edge_dim + directed
-        self.coin = Coin(arc_channels, attention_channels, coin, beta, num_steps)
+        self.coin = Coin(
+            arc_channels,
+            attention_channels,
+            coin,
+            beta,
+            num_steps,
+            scores=scores,
+            score_rank=score_rank,
+            max_block=max_block,
+        )
         widths = [arc_channels] + [hidden_channels] * num_layers
         inner = {"act": self.act} if conv == "gin" else {}
         self.convs = torch.nn.ModuleList(CONVS[conv](*pair, **inner) for pair in itertools.pairwise(widths))
@@ -214,7 +230,8 @@ class GUMP(torch.nn.Module):
         """
         start = self.start(x, edge_index, edge_weight, edge_attr, batch, line_graph, mask)
         arc_mask = None if mask is None else select_rows(mask, start.line_graph.arcs[0])
-        propagate = Propagation(self.coin(*start), start.line_graph, None if mask is None else False, arc_mask)
+        sparse = None if mask is None else False
+        propagate = Propagation(self.coin(*start), start.line_graph, sparse, self.coin.hubs(*start), arc_mask)
         h = self._propagate(start, propagate, arc_mask)
         out = torch.cat([start.x, mean_of_incoming(h, start.line_graph, arc_mask)], dim=-1)
         out = out if self.lin is None else self.lin(out)
@@ -263,7 +280,7 @@ class GUMP(torch.nn.Module):
             - **output:** :math:`(A, A)`
         """
         start = self.start(x, edge_index, **kwargs)
-        return Propagation(self.coin(*start), start.line_graph).matrix()
+        return Propagation(self.coin(*start), start.line_graph, hubs=self.coin.hubs(*start)).matrix()
 
     def _arc_attr(
         self, x: Tensor, edge_weight: Tensor | None, edge_attr: Tensor | None, line_graph: EulerianLineGraph

@@ -10,7 +10,7 @@ from torch_geometric.nn import GCNConv, GINConv, GraphConv
 from torch_geometric.nn.inits import reset
 from torch_geometric.nn.resolver import activation_resolver
 
-from gump.nn.arguments import check_name
+from gump.nn.arguments import can_look, check_name
 from gump.nn.norm import NORMS, make_norm, normalized
 from gump.nn.normalized_adjacency import normalized_adjacency
 
@@ -36,7 +36,8 @@ class MPNN(torch.nn.Module):
     .. math::
         \mathbf{X}' = \mathbf{X} \mathbf{W}_0 + \mathbf{b}_0 + \sum_{r} \mathrm{conv}_r(\mathbf{X}, \mathbf{A}_r)
 
-    GIN does not use edge weights, and none of the three uses edge attributes. Edges whose type is not below ``num_relations`` are not seen.
+    GIN does not use edge weights, and none of the three uses edge attributes. A type that is not below ``num_relations`` is an error on the CPU; on a
+    GPU, and for replicas side by side, to look would be to wait, and there such edges are not seen.
 
     Args:
         in_channels: Width of the vertex features.
@@ -133,6 +134,13 @@ class MPNN(torch.nn.Module):
                 f"'edge_type' must tell the relation of every edge for num_relations={self.num_relations} (got None); rewire with a "
                 f"transform that marks the edges it adds, or pass num_relations=1"
             )
+        if self.num_relations > 1 and edge_type is not None and edge_type.numel() and can_look(edge_type):
+            least, most = int(edge_type.min()), int(edge_type.max())
+            if least < 0 or most >= self.num_relations:
+                raise ValueError(
+                    f"'edge_type' must be from 0 to {self.num_relations - 1} for num_relations={self.num_relations} (got {least} to {most}); "
+                    + ("number relations from zero" if least < 0 else f"pass num_relations={most + 1}")
+                )
         operators: list[Operator] = []
         for relation in range(self.num_relations):
             member = None if self.num_relations == 1 or edge_type is None else edge_type.reshape(-1) == relation

@@ -40,6 +40,7 @@ class OrthoGCN(torch.nn.Module):
         num_iters: The number of Newton iterations.
         num_groups: Into how many groups of rows a matrix is cut, each of which is made orthogonal by itself.
         center: Whether rows are centered first, as published.
+        penalty: The factor of :meth:`regularization`, which a trainer adds to its loss.
         dropout: Probability of dropping an entry after each layer.
         act: The nonlinearity, by its name in torch.
         norm: ``"batch"``, ``"layer"`` or none, the published choice.
@@ -61,6 +62,7 @@ class OrthoGCN(torch.nn.Module):
         num_iters: int = 25,
         num_groups: int = 1,
         center: bool = False,
+        penalty: float = 1e-4,
         dropout: float = 0.0,
         act: str = "relu",
         norm: str | None = None,
@@ -71,9 +73,11 @@ class OrthoGCN(torch.nn.Module):
             raise ValueError(f"'num_layers' must be at least 1 (got {num_layers})")
         if num_groups < 1 or hidden_channels % num_groups != 0:
             raise ValueError(f"'hidden_channels' must be a multiple of 'num_groups' (got {hidden_channels} and {num_groups})")
+        if penalty < 0:
+            raise ValueError(f"'penalty' must not be negative (got {penalty})")
         self.in_channels, self.hidden_channels, self.num_layers = in_channels, hidden_channels, num_layers
         self.out_channels = hidden_channels if out_channels is None else out_channels
-        self.beta, self.num_iters, self.num_groups, self.center = beta, num_iters, num_groups, center
+        self.beta, self.num_iters, self.num_groups, self.center, self.penalty = beta, num_iters, num_groups, center, penalty
         self.act, self.dropout = activation_resolver(act), torch.nn.Dropout(dropout)
         self.encoder = torch.nn.Linear(in_channels, hidden_channels)
         self.weight = torch.nn.Parameter(torch.empty(num_layers, hidden_channels, hidden_channels))
@@ -109,17 +113,22 @@ class OrthoGCN(torch.nn.Module):
             w = 1.5 * w - 0.5 * (w @ w.mT) @ w
         return w.flatten(1, 2)
 
-    def orthogonality_loss(self) -> Tensor:
-        r"""Computes the published regularizer, to be added to a loss with a small factor.
+    def regularization(self) -> Tensor:
+        r"""Computes what is added to the loss, so that the weights become orthogonal where the iteration alone does not make them so.
 
         .. math::
-            \sum_k \lVert \mathbf{W}_k \mathbf{W}_k^{\top} - c_k \mathbf{I} \rVert_F
+            \gamma \sum_k \lVert \mathbf{W}_k \mathbf{W}_k^{\top} - c_k \mathbf{I} \rVert_F^2
 
-        with learned :math:`c_k`. It is zero where the weights are orthogonal already, and is of use with few iterations or with ``center``.
+        with :math:`\gamma` the ``penalty`` and learned scalars :math:`c_k`, as in the paper. It is zero where the weights are orthogonal already,
+        and so of use with few iterations, several groups or ``center``. Square and :math:`\gamma` are those of the `public code
+        <https://github.com/KaiGuo20/Ortho-GConv/blob/8b94a94/model.py>`_, which has a matrix of ones that no optimizer changes in place of
+        :math:`c_k \mathbf{I}`.
         """
+        if self.penalty == 0:
+            return self.weight.new_zeros(())
         w = self.orthogonal_weights()
         identity = torch.eye(self.hidden_channels, dtype=w.dtype, device=w.device)
-        return torch.linalg.matrix_norm(w @ w.mT - self.scale[:, None, None] * identity).sum()
+        return self.penalty * (w @ w.mT - self.scale[:, None, None] * identity).square().sum()
 
     def forward(
         self,

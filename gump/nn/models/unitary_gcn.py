@@ -13,7 +13,7 @@ from gump.nn.arguments import check_name
 from gump.nn.conv.lie_unitary_conv import LieUnitaryConv
 from gump.nn.conv.unitary_conv import UnitaryConv
 from gump.nn.norm import NORMS, make_norm
-from gump.nn.normalized_adjacency import normalized_adjacency
+from gump.nn.normalized_adjacency import symmetric_adjacency
 
 
 class UnitaryGCN(torch.nn.Module):
@@ -34,7 +34,7 @@ class UnitaryGCN(torch.nn.Module):
         out_channels: Width of the result after a final linear map; by default there is none.
         lie: Whether the weights are inside the exponential.
         real: Whether features are real, with orthogonal convolutions.
-        num_terms: How many terms each convolution's Taylor sum has.
+        num_terms: How many terms the Taylor sum of separable convolutions has; the others have as many as their weights ask for.
         unitary: Whether the weights of separable convolutions are unitary.
         residual: Whether layers add to their input, the published choice for Peptides.
         dropout: Probability of dropping an entry after each layer.
@@ -78,7 +78,7 @@ class UnitaryGCN(torch.nn.Module):
         self.dropout = torch.nn.Dropout(dropout)
         self.encoder = torch.nn.Linear(in_channels, hidden_channels)
         self.convs = torch.nn.ModuleList(
-            LieUnitaryConv(hidden_channels, num_terms, real, normalize=False)
+            LieUnitaryConv(hidden_channels, real, normalize=False)
             if lie
             else UnitaryConv(hidden_channels, hidden_channels, num_terms, unitary, real, normalize=False)
             for _ in range(num_layers)
@@ -116,7 +116,7 @@ class UnitaryGCN(torch.nn.Module):
 
     def propagate(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None) -> Tensor:
         """Runs the layers on states of width ``hidden_channels``; the result is complex unless ``real``."""
-        index, weight = normalized_adjacency(edge_index, edge_weight, x.size(0), x.dtype, self_loops=False)
+        index, weight = symmetric_adjacency(x, edge_index, edge_weight)
         for conv, norm in zip(self.convs, self.norms, strict=True):
 
             def between(h: Tensor, norm: Callable[[Tensor], Tensor] = norm) -> Tensor:

@@ -1,3 +1,5 @@
+import math
+
 import pytest
 import torch
 
@@ -76,7 +78,20 @@ def test_signed_sqrt_is_the_root_and_its_gradient_is_bounded() -> None:
     assert signed_sqrt(x).tolist() == pytest.approx([-2, -0.01, 0.01, 3, 0, 0, 0])
     signed_sqrt(x).sum().backward()
     assert x.grad.tolist() == pytest.approx([1 / 4, 50, 50, 1 / 6, 1e3, 1e3, 1e3])
-    assert torch.autograd.gradcheck(signed_sqrt, torch.tensor([-2.0, 0.5], dtype=torch.double, requires_grad=True))
+    away = torch.tensor([-2.0, 0.5], dtype=torch.double, requires_grad=True)
+    assert torch.autograd.gradcheck(signed_sqrt, away)
+    assert torch.autograd.gradgradcheck(signed_sqrt, away)
+    assert torch.func.jacrev(signed_sqrt)(x.detach()).diagonal().tolist() == x.grad.tolist()
+
+
+def test_a_vertex_that_is_no_target_attends_to_nothing() -> None:
+    torch.manual_seed(0)
+    conv = GRITConv(8, 2, norm=None).double()
+    x, e = torch.randn(3, 8).double(), torch.randn(2, 8).double()
+    out, _ = conv(x, torch.tensor([[0, 1], [1, 1]]), e, torch.ones(3))
+    alone = x + (conv.degree_scale[0] + math.log(2) * conv.degree_scale[1]) * conv.lin_out.bias
+    assert (out - (alone + conv.mlp(alone)))[[0, 2]].abs().max() < 1e-12
+    assert out.isfinite().all()
 
 
 def test_a_layer_that_does_not_update_pairs_returns_them_as_they_were() -> None:

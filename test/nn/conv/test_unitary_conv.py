@@ -99,6 +99,12 @@ def test_a_matrix_that_is_normalized_already_is_taken_as_it_is() -> None:
     assert (conv(x, edge_index) - raw(x, edge_index, weight)).abs().max() < 1e-12
 
 
+def test_edges_that_are_listed_in_one_direction_are_refused() -> None:
+    x, edge_index, _, _ = setting("grid")
+    with pytest.raises(ValueError, match="'edge_index' must have every edge in both directions"):
+        UnitaryConv(6, 4).double()(x, edge_index[:, edge_index[0] < edge_index[1]])
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

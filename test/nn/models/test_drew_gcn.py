@@ -200,6 +200,13 @@ def test_refusals() -> None:
     x, edge_index = torch.randn(3, 2), path(3)[0]
     with pytest.raises(ValueError, match=r"'hop_index' and 'hop_distance' must be given .*AddHops\(max_distance=5\)"):
         DRewGCN(2, 4, 5)(x, edge_index)
+    near = AddHops(max_distance=4)(Data(x=x, edge_index=edge_index))
+    with pytest.raises(
+        ValueError,
+        match=r"'max_distance' of gump.transforms.AddHops must be at least 5, .* \(got 4\); apply AddHops\(max_distance=5\)",
+    ):
+        DRewGCN(2, 4, 5)(**near.to_dict())
+    assert DRewGCN(2, 4, 5, max_distance=4)(**near.to_dict()).isfinite().all()
     with pytest.raises(ValueError, match=r"'hop_distance' \[num_pairs\] \(got \[2, 2\] and \[3\]\)"):
         DRewGCN(2, 4, 5)(x, edge_index, hop_index=edge_index, hop_distance=torch.ones(3))
     for argument in ("delay", "max_distance", "num_layers"):

@@ -86,5 +86,12 @@ def test_settings_that_make_no_sense_are_refused(arguments: dict[str, object], m
         GCNII(**{"in_channels": 3, "hidden_channels": 8, "num_layers": 2, **arguments})
 
 
+def test_base_parameters_are_those_of_the_convolutions_and_nothing_else() -> None:
+    model = GCNII(3, 8, 4, out_channels=2)
+    base = {id(p) for p in model.base_parameters()}
+    assert {name.split(".")[0] for name, p in model.named_parameters() if id(p) in base} == {"convs"}
+    assert {name.split(".")[0] for name, p in model.named_parameters() if id(p) not in base} == {"encoder", "lin"}
+
+
 def test_repr() -> None:
     assert repr(GCNII(3, 8, 2)) == "GCNII(3, 8, num_layers=2, out_channels=8, alpha=0.1, theta=0.5)"

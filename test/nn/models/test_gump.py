@@ -4,7 +4,7 @@ from collections.abc import Callable
 import pytest
 import scipy.linalg
 import torch
-from graphs import SYMMETRIC, random_graph, ring
+from graphs import SYMMETRIC, random_graph, ring, star
 from torch_geometric.data import Batch, Data
 from torch_geometric.nn import GCN
 
@@ -134,6 +134,43 @@ def test_gradients_reach_every_parameter_of_the_coin() -> None:
     model = GUMP(3, 8, 3)
     model(torch.randn(num_nodes, 3), edge_index).square().sum().backward()
     assert all(p.grad is not None and p.grad.abs().max() > 0 for p in model.coin.parameters())
+
+
+@pytest.mark.parametrize("name", ["star", "barbell", "random 0"])
+@pytest.mark.parametrize("equal_features", [True, False])
+@pytest.mark.parametrize("max_block", [1, 2, 3])
+def test_with_bilinear_scores_the_largest_block_is_a_matter_of_speed_alone(name: str, equal_features: bool, max_block: int) -> None:
+    edge_index, num_nodes = GRAPHS[name]
+    x = torch.ones(num_nodes, 3).double() if equal_features else torch.randn(num_nodes, 3).double()
+    results = []
+    for largest in (max_block, 100):
+        torch.manual_seed(0)
+        model = GUMP(3, 8, 4, norm="layer", scores="bilinear", max_block=largest).double()
+        out = model(x, edge_index)
+        (out**3).sum().backward()
+        results.append([out, model.propagation_matrix(x, edge_index).to_dense(), *(p.grad for p in model.parameters())])
+    for hubs, dense in zip(*results, strict=True):
+        torch.testing.assert_close(hubs, dense, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("scores", ["additive", "bilinear"])
+def test_hubs_of_different_degrees_keep_the_operator_unitary_and_train(scores: str) -> None:
+    edge_index, num_nodes = random_graph(3, num_nodes=40, num_edges=300)
+    torch.manual_seed(0)
+    model, x = GUMP(3, 8, 3, scores=scores, max_block=8), torch.randn(num_nodes, 3)
+    matrix = model.propagation_matrix(x, edge_index).to_dense().detach()
+    torch.testing.assert_close(matrix.t() @ matrix, torch.eye(matrix.size(0)), rtol=0, atol=1e-5)
+    model(x, edge_index).square().sum().backward()
+    assert all(p.grad is not None and p.grad.isfinite().all() for p in model.parameters())
+    assert all(p.grad is not None and p.grad.norm() > 0 for p in model.coin.parameters())
+
+
+def test_two_stars_are_what_each_is_alone() -> None:
+    graphs = [Data(x=torch.randn(n + 1, 3).double(), edge_index=star(n)[0]) for n in (70, 100)]
+    torch.manual_seed(0)
+    model = GUMP(3, 8, 3, max_block=4).double().eval()
+    batch = Batch.from_data_list(graphs)
+    torch.testing.assert_close(model(batch.x, batch.edge_index), torch.cat([model(g.x, g.edge_index) for g in graphs]))
 
 
 def test_on_a_ring_with_equal_features_every_seed_learns() -> None:
@@ -314,6 +351,8 @@ def test_the_paper_is_one_name_away() -> None:
     [
         ("beta", 0.5, lambda m: m.coin.beta),
         ("num_steps", 3, lambda m: m.coin.num_steps),
+        ("scores", "bilinear", lambda m: "bilinear" if m.coin.bilinear else "additive"),
+        ("max_block", 7, lambda m: m.coin.max_block),
         ("attention_channels", 5, lambda m: m.coin.lin_score.in_features),
         ("dropout", 0.3, lambda m: m.dropout.p),
         ("dropout", 0.3, lambda m: m.encoder.dropout.p),

@@ -148,6 +148,21 @@ def test_unused_and_missing_inputs() -> None:
         MPNN(3, 8, 2, num_relations=2).double()(x, edge_index)
 
 
+@pytest.mark.parametrize("conv", CONVS)
+@pytest.mark.parametrize(
+    ("wrong", "message"), [(2, r"\(got 0 to 2\); pass num_relations=3$"), (-1, r"\(got -1 to 0\); number relations from zero$")]
+)
+def test_edges_of_an_unknown_relation_are_refused(conv: str, wrong: int, message: str) -> None:
+    x, edge_index, _ = double("grid")
+    edge_type = torch.zeros(edge_index.size(1), dtype=torch.long)
+    model = MPNN(3, 8, 2, conv=conv, num_relations=2).double()
+    assert model(x, edge_index, edge_type=edge_type).isfinite().all()
+    assert model(x, edge_index[:, :0], edge_type=edge_type[:0]).isfinite().all()
+    edge_type[3] = wrong
+    with pytest.raises(ValueError, match="'edge_type' must be from 0 to 1 for num_relations=2 " + message):
+        model(x, edge_index, edge_type=edge_type)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -56,6 +56,13 @@ def test_it_is_its_layers_with_nonlinearities_between(lie: bool, real: bool) -> 
     assert (model(x, edge_index, edge_weight=weight) - expected).abs().max() < 1e-12
 
 
+@pytest.mark.parametrize(("lie", "real"), KINDS)
+def test_edges_that_are_listed_in_one_direction_are_refused(lie: bool, real: bool) -> None:
+    x, edge_index = setting("grid")
+    with pytest.raises(ValueError, match="'edge_index' must have every edge in both directions"):
+        UnitaryGCN(6, 6, 2, lie=lie, real=real).double()(x, edge_index[:, 1:])
+
+
 def test_residual_norm_and_dropout() -> None:
     x, edge_index = setting("grid")
     model = UnitaryGCN(6, 8, 2, norm="batch", residual=True).double()

@@ -1,0 +1,38 @@
+"""``gump diagnose``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from gump.cli.console import plain_errors, print_table
+
+
+def diagnose(
+    graph: Annotated[str, typer.Argument(help="a file of edges, or a dataset: MUTAG, Ring-20, fake")],
+    index: Annotated[int | None, typer.Option(help="one graph of the dataset")] = None,
+    sample: Annotated[int, typer.Option(min=1, help="graphs to measure at most")] = 200,
+    width: Annotated[int, typer.Option(min=1, help="of the model whose cost is told")] = 64,
+    memory: Annotated[float | None, typer.Option(help="gigabytes: which max_block fits?")] = None,
+) -> None:
+    """Say whether a graph has a bottleneck, and how deep to go.
+
+    A file has two numbers a line, or is an .npz with edge_index.
+
+    Example: gump diagnose NCI1 --index 7
+    """
+    from gump.experiment.diagnose import diagnose as run
+    from gump.experiment.diagnose import find_graphs
+
+    with plain_errors():
+        found = run(find_graphs(graph), graph, index, sample, width, memory)
+        print_table(found.title, found.columns, found.rows)
+        console = Console()
+        for subject, text in found.notes.items():
+            if console.is_terminal:
+                console.print(Text.assemble((subject, "bold"), "  ", text))
+            else:
+                typer.echo(f"{subject}\t{text}")

@@ -1,0 +1,204 @@
+"""How alike the states of a graph become from layer to layer."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gump.line_graph import EulerianLineGraph
+
+
+@dataclass(frozen=True)
+class LayerState:
+    r"""What the states are like between two layers.
+
+    Args:
+        energy: The sum of their squares, :math:`\lVert \mathbf{H} \rVert_F^2`.
+        dirichlet_energy: See :func:`dirichlet_energy`; for states of arcs over transitions, :func:`arc_dirichlet_energy`.
+        roughness: That energy over what it would be on average without the cross terms: 0 where neighbors are equal, 1 where they have
+            nothing to do with each other, up to 2 where they are opposite.
+        rank_one_distance: See :func:`rank_one_distance`.
+        mean_cosine: See :func:`mean_cosine`.
+    """
+
+    energy: float
+    dirichlet_energy: float
+    roughness: float
+    rank_one_distance: float
+    mean_cosine: float
+
+
+def dirichlet_energy(h: Tensor, edge_index: Tensor) -> Tensor:
+    r"""Sums how much the states of neighbors differ.
+
+    .. math::
+        E(\mathbf{H}) = \tfrac{1}{2} \sum_{(u, v)} \lVert \mathbf{h}_u - \mathbf{h}_v \rVert^2
+
+    over the columns of ``edge_index``, so that an edge that is listed in both orientations counts once. Zero where every component has one
+    state. A GCN that over-smooths ends in states proportional to the roots of the degrees, which differ: see :func:`rank_one_distance`.
+
+    Args:
+        h: The states.
+        edge_index: The edges, in both orientations.
+
+    Shapes:
+        - **h:** :math:`(N, F)`
+        - **edge_index:** :math:`(2, E)`
+
+    Example:
+        >>> dirichlet_energy(torch.tensor([[1.0], [3.0]]), torch.tensor([[0, 1], [1, 0]]))
+        tensor(4.)
+    """
+    return (h[edge_index[0]] - h[edge_index[1]]).square().sum() / 2
+
+
+def arc_dirichlet_energy(h: Tensor, line_graph: EulerianLineGraph) -> Tensor:
+    r"""Sums how much the states of consecutive arcs differ: the Dirichlet energy over the transitions of the line graph.
+
+    .. math::
+        E(\mathbf{H}) = \tfrac{1}{2} \sum_{v} \sum_{u, w \in N(v)} \lVert \mathbf{h}_{(u, v)} - \mathbf{h}_{(v, w)} \rVert^2
+
+    Transitions are not listed: a vertex needs but the sums over its arcs.
+
+    Args:
+        h: The states, in the order of ``line_graph.arcs``.
+        line_graph: The arcs.
+
+    Shapes:
+        - **h:** :math:`(A, F)`
+
+    Example:
+        >>> line_graph = EulerianLineGraph.from_edge_index(torch.tensor([[0], [1]]))
+        >>> arc_dirichlet_energy(torch.tensor([[1.0], [3.0]]), line_graph)  # (0, 1) follows on (1, 0), and the other way round
+        tensor(4.)
+    """
+    return _transition_squares(h, line_graph) / 2 - (_sums(h, line_graph, 1) * _sums(h, line_graph, 0)).sum()
+
+
+def rank_one_distance(h: Tensor) -> Tensor:
+    r"""Computes which share of the energy is left when all states are multiples of one vector.
+
+    .. math::
+        1 - \sigma_1^2 / \textstyle\sum_i \sigma_i^2
+
+    Zero where all rows point one way, whatever their lengths: then no linear map can tell vertices apart but by a number. That is what
+    over-smoothing is in general (`Roth and Liebig 2023 <https://arxiv.org/abs/2308.16800>`_, whose distance is another with the same
+    zeros). At most :math:`1 - 1 / \min(N, F)`; zero where all states are zero.
+
+    Args:
+        h: The states.
+
+    Shapes:
+        - **input:** :math:`(N, F)`
+
+    Example:
+        >>> rank_one_distance(torch.tensor([[1.0, 2.0], [3.0, 6.0]])).round(decimals=6)
+        tensor(0.)
+        >>> rank_one_distance(torch.eye(4)).round(decimals=6)
+        tensor(0.7500)
+    """
+    if h.numel() == 0:
+        return h.new_zeros(())
+    squares = torch.linalg.eigvalsh(h.t() @ h if h.size(0) > h.size(1) else h @ h.t()).clamp_min(0)
+    total = squares.sum()
+    return torch.where(total > 0, 1 - squares[-1] / total, 0).clamp_min(0)
+
+
+def mean_cosine(h: Tensor) -> Tensor:
+    r"""Averages the cosine of the angle between two states over all pairs of different rows.
+
+    .. math::
+        \frac{\lVert \sum_i \hat{\mathbf{h}}_i \rVert^2 - n}{n (n - 1)}, \quad \hat{\mathbf{h}}_i = \mathbf{h}_i / \lVert \mathbf{h}_i \rVert
+
+    One where all states point the same way. Rows that are zero do not count; with fewer than two others the result is NaN.
+
+    Args:
+        h: The states.
+
+    Shapes:
+        - **input:** :math:`(N, F)`
+
+    Example:
+        >>> mean_cosine(torch.tensor([[1.0, 0.0], [0.0, 2.0], [3.0, 0.0]])).round(decimals=4)
+        tensor(0.3333)
+    """
+    norm = h.norm(dim=-1, keepdim=True)
+    unit = h / torch.where(norm > 0, norm, 1)
+    count = (norm > 0).sum()
+    return (unit.sum(0).square().sum() - count) / (count * (count - 1))
+
+
+@torch.no_grad()
+def collapse_by_layer(
+    model: torch.nn.Module, x: Tensor, edge_index: Tensor, layers: Sequence[torch.nn.Module] | None = None, **kwargs: Any
+) -> list[LayerState]:
+    """Measures the states that go into every layer of a model, and those that come out of the last.
+
+    The layers are watched while the model runs, so that norms, nonlinearities and residuals between them count. A layer that is called
+    several times is several layers; complex states count as pairs of real ones. Measured in evaluation mode; the model stays as it is.
+
+    Args:
+        model: Any model that takes vertex features and edges. One that takes a ``line_graph``, such as :class:`gump.nn.GUMP`, is given
+            one, and states with a row for every arc are compared along transitions.
+        x: Vertex features.
+        edge_index: The edges, in both orientations.
+        layers: Modules of the model, in any order; by default its ``convs``, or its ``layers``.
+        kwargs: Whatever else the model's forward takes.
+
+    Returns:
+        One more than there are layers; the first is what the first layer is given.
+    """
+    if layers is not None and not set(layers) <= set(model.modules()):
+        raise ValueError("'layers' must be modules of 'model' (got others)")
+    chosen = layers if layers is not None else getattr(model, "convs", getattr(model, "layers", None))
+    if not isinstance(chosen, torch.nn.ModuleList | Sequence) or len(chosen) == 0:
+        raise ValueError(f"'model' must have its layers in 'convs' or 'layers' (got {type(model).__name__}); name them as 'layers'")
+    names = {name for name, module in model.named_modules() if any(module is layer for layer in chosen)}
+    twin = copy.deepcopy(model).eval()
+    states: list[Tensor] = []
+    last: list[Tensor] = []
+
+    def watch(_: torch.nn.Module, inputs: tuple[Any, ...], named: dict[str, Any], output: Any) -> None:
+        given = next(iter((*inputs, *named.values())))
+        states.append((given.dense() if hasattr(given, "_fields") else given).clone())  # arc features are kept in parts
+        last[:] = [(output if isinstance(output, Tensor) else output[0]).clone()]
+
+    for name, module in twin.named_modules():
+        if name in names:
+            module.register_forward_hook(watch, with_kwargs=True)
+    on_arcs = "line_graph" in inspect.signature(model.forward).parameters
+    line_graph = EulerianLineGraph.from_edge_index(edge_index, x.size(0), bool(getattr(model, "directed", False)))
+    twin(x, edge_index, **({"line_graph": line_graph} if on_arcs else {}), **kwargs)
+    return [_measured(h, edge_index, line_graph if on_arcs and h.size(0) == line_graph.num_arcs else None) for h in states + last]
+
+
+def _measured(h: Tensor, edge_index: Tensor, line_graph: EulerianLineGraph | None) -> LayerState:
+    h = torch.view_as_real(h).flatten(-2).double() if h.is_complex() else h.double()
+    if line_graph is None:
+        energy, squares = dirichlet_energy(h, edge_index), h[edge_index.flatten()].square().sum()
+    else:
+        energy, squares = arc_dirichlet_energy(h, line_graph), _transition_squares(h, line_graph)
+    return LayerState(
+        energy=float(h.square().sum()),
+        dirichlet_energy=float(energy),
+        roughness=float(2 * energy / squares) if squares > 0 else 0.0,
+        rank_one_distance=float(rank_one_distance(h)),
+        mean_cosine=float(mean_cosine(h)),
+    )
+
+
+def _transition_squares(h: Tensor, line_graph: EulerianLineGraph) -> Tensor:
+    """The squared lengths of both ends of every transition, summed: an arc begins as many as its target has arcs, and ends as many as its source."""
+    degree = line_graph.arcs[0].bincount(minlength=line_graph.num_nodes)
+    return (h.square().sum(-1) * degree[line_graph.arcs].sum(0)).sum()
+
+
+def _sums(h: Tensor, line_graph: EulerianLineGraph, end: int) -> Tensor:
+    """The states of the arcs that begin (0) or end (1) at every vertex, summed."""
+    return h.new_zeros(line_graph.num_nodes, h.size(-1)).index_add(0, line_graph.arcs[end], h)

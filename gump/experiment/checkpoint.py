@@ -1,0 +1,44 @@
+"""Checkpoints: the state of a run that is not finished, in a file."""
+
+from __future__ import annotations
+
+import warnings
+from io import BytesIO
+from pathlib import Path
+from pickle import UnpicklingError
+from typing import Any
+
+import torch
+
+from gump.record import write_atomically
+
+
+def write_checkpoint(path: Path, identity: str, state: dict[str, Any]) -> None:
+    """Writes a state; a reader sees the old file or the new one, never half of one.
+
+    Args:
+        path: The file.
+        identity: Of the run, or of the runs that are trained side by side.
+        state: Tensors, numbers and strings.
+    """
+    buffer = BytesIO()
+    torch.save({"identity": identity, **state}, buffer)
+    write_atomically(path, buffer.getvalue())
+
+
+def read_checkpoint(path: Path, identity: str | None = None) -> dict[str, Any] | None:
+    """Reads a state, if there is one; with an identity, only that of this very run."""
+    if not path.is_file():
+        return None
+    try:
+        state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
+    except (EOFError, RuntimeError, UnpicklingError) as error:
+        warnings.warn(f"{path} cannot be read, so the run starts anew: {error}", stacklevel=3)
+        return None
+    return state if identity is None or state.get("identity") == identity else None
+
+
+def tidy(path: Path) -> None:
+    """Removes a checkpoint, and files that were half written beside it when a process was killed."""
+    for rest in (path, *path.parent.glob(f".{path.stem}.*")):
+        rest.unlink(missing_ok=True)

@@ -1,0 +1,217 @@
+"""What to know about a graph or a dataset before training on it."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+from torch_geometric.utils import degree, to_undirected
+
+from gump.datasets import TRANSFER_TASKS, fake_dataset, load_transfer, load_tu
+from gump.datasets.own import load_own
+from gump.diagnostics.bottleneck import Bottleneck, bottleneck
+from gump.diagnostics.memory import MemoryEstimate, memory
+from gump.diagnostics.verdict import Verdict, verdict
+from gump.experiment.listing import BENCHMARKS
+
+MAX_NODES = 10**8
+"""More vertices than this are a slip in a file rather than a graph."""
+
+BATCH = 64
+"""The number of graphs in the batch whose cost is told."""
+
+NUMBERS = {
+    "num_nodes": "vertices",
+    "num_edges": "edges, listed once",
+    "num_components": "parts between which nothing passes",
+    "diameter": "most hops between two vertices of the largest part",
+    "spectral_gap": "0 where a walk mixes slowly, 1 to 2 on a clique",
+    "conductance": "of the worst cut found: edges across, over arcs of the smaller side",
+    "cut_edges": "across that cut; in L layers at most L times as many dimensions cross",
+    "cut_nodes": "vertices on its smaller side",
+    "crossing_share": "the most that crosses in as many layers as the diameter",
+    "num_bridges": "edges without which the part would fall apart",
+    "resistance": "effective resistance of the worst pair of vertices",
+    "commute_time": "steps of a random walk between them and back",
+    "min_curvature": "least balanced Forman curvature of an edge",
+    "mean_curvature": "mean over edges",
+}
+"""What is shown of a :class:`gump.diagnostics.Bottleneck`, and what it says."""
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What was found, as a table and as sentences.
+
+    Args:
+        title: What was measured.
+        columns: The heads of the table.
+        rows: Its rows.
+        notes: What to make of it, each with its subject: verdict, depth, cost and, if asked for, what fits.
+    """
+
+    title: str
+    columns: list[str]
+    rows: list[list[str]]
+    notes: dict[str, str]
+
+
+def find_graphs(name: str) -> list[Data]:
+    """Finds the graphs that a name stands for.
+
+    Args:
+        name: A file that :func:`gump.datasets.load_own` reads; a dataset of ``gump list datasets``; ``tu:NAME`` for any other of the TU
+            collection; a transfer task with its number of vertices, such as ``Ring-20``; or ``fake``.
+    """
+    if Path(name).is_file():
+        return [load_own(name)]
+    if name in BENCHMARKS:
+        return list(BENCHMARKS[name]())
+    if name == "fake":
+        return list(fake_dataset())
+    if name.startswith("tu:"):
+        return list(load_tu(name.removeprefix("tu:")))
+    if match := re.fullmatch(rf"({'|'.join(TRANSFER_TASKS)})-(\d+)", name):
+        return list(load_transfer(match[1], int(match[2])))
+    known = [*BENCHMARKS, *(f"{task}-20" for task in TRANSFER_TASKS), "fake"]
+    close = difflib.get_close_matches(name, known, 1)
+    hint = f"; did you mean {close[0]}?" if close else ""
+    raise ValueError(f"'graph' must be a file, tu:NAME, or one of {', '.join(known)} (got '{name}', which is none of them{hint})")
+
+
+def diagnose(
+    graphs: Sequence[Data],
+    title: str,
+    index: int | None = None,
+    num_sampled: int = 200,
+    hidden_channels: int = 64,
+    budget_gb: float | None = None,
+    seed: int = 0,
+) -> Diagnosis:
+    """Measures one graph or many, and says in words what that means.
+
+    Of many graphs, up to ``num_sampled`` are drawn; their medians are shown beside the graph with the least share that crosses its worst cut
+    (of those, the one with the longest distance). Graphs without edges are left out. The depth for many is what nine of ten graphs need.
+
+    Args:
+        graphs: The graphs.
+        title: What they are called.
+        index: The one to measure; by default all.
+        num_sampled: How many of them to measure at most.
+        hidden_channels: The width of the model whose cost is told.
+        budget_gb: Gigabytes to say the largest ``max_block`` for.
+        seed: Of the draw.
+    """
+    if index is not None and not 0 <= index < len(graphs):
+        raise ValueError(f"'index' must be from 0 to {len(graphs) - 1}, the graphs of {title} (got {index})")
+    if num_sampled < 1 or hidden_channels < 1:
+        raise ValueError(f"'num_sampled' and 'hidden_channels' must be at least 1 (got {num_sampled} and {hidden_channels})")
+    if budget_gb is not None and budget_gb <= 0:
+        raise ValueError(f"'budget_gb' must be above 0 (got {budget_gb})")
+    chosen = [index] if index is not None else list(range(len(graphs)))
+    measured = {
+        i: found for i in _sample(chosen, num_sampled, seed) if (found := _measure(graphs[i], title, single=len(chosen) == 1))
+    }
+    if not measured:
+        raise ValueError(
+            f"{title} must have a graph with an edge (got none among {min(len(chosen), num_sampled)} that were measured)"
+        )
+    judged = {i: verdict(found) for i, found in measured.items()}
+    if len(chosen) == 1:
+        [(number, found)] = measured.items()
+        name = title if len(graphs) == 1 else f"{title}, graph {number}"
+        rows = [[key, _shown(found, key), meaning] for key, meaning in NUMBERS.items()]
+        depth, reason = judged[number].depth, judged[number].reason
+        notes = {"verdict": judged[number].text}
+        degrees, what = _degrees(graphs[number]), "the graph"
+    else:
+        worst = min(measured, key=lambda i: (measured[i].crossing_share, -measured[i].diameter, i))
+        name = f"{title}, {len(measured):,} of {len(graphs):,} graphs"
+        rows = [[key, _median(measured.values(), key), _shown(measured[worst], key), meaning] for key, meaning in NUMBERS.items()]
+        depth = sorted(v.depth for v in judged.values())[-(-9 * len(judged) // 10) - 1]
+        reason = "the longest distance in nine of ten graphs is no longer"
+        notes = {"verdict": _summary(judged, len(graphs)), "worst": f"graph {worst}, {judged[worst].text}"}
+        batch = list(measured)[:BATCH]
+        degrees, what = torch.cat([_degrees(graphs[i]) for i in batch]), f"a batch of {len(batch)} graphs"
+    budget = None if budget_gb is None else max(int(budget_gb * 1e9), 1)
+    cost = memory(degrees, hidden_channels, depth, budget=budget)
+    notes["depth"] = f"{depth} layers: {reason}"
+    notes["cost"] = _cost(cost, what, hidden_channels)
+    if budget_gb is not None:
+        notes["fits"] = _fits(cost, budget_gb, int(degrees.max()))
+    columns = ["number", "value"] if len(chosen) == 1 else ["number", "median", f"graph {worst}"]
+    return Diagnosis(name, [*columns, "what it says"], rows, notes)
+
+
+def _sample(indices: list[int], most: int, seed: int) -> list[int]:
+    order = torch.randperm(len(indices), generator=torch.Generator().manual_seed(seed))[:most]
+    return [indices[i] for i in sorted(order.tolist())]
+
+
+def _measure(data: Data, title: str, single: bool) -> Bottleneck | None:
+    num_nodes, edge_index = int(data.num_nodes or 0), data.edge_index
+    if num_nodes > MAX_NODES:
+        raise ValueError(
+            f"{title} must have at most {MAX_NODES:,} vertices (got {num_nodes:,}); number them from zero without gaps"
+        )
+    if bool((edge_index[0] == edge_index[1]).all()) and not single:
+        return None
+    return bottleneck(edge_index, num_nodes)
+
+
+def _degrees(data: Data) -> Tensor:
+    edge_index: Tensor = to_undirected(data.edge_index, num_nodes=data.num_nodes)  # merges what is listed twice
+    count: Tensor = degree(edge_index[0], data.num_nodes, dtype=torch.long)
+    return count
+
+
+def _shown(found: Bottleneck, key: str) -> str:
+    bound = key == "diameter" and not found.diameter_exact
+    sampled = key.endswith("curvature") and found.curvature_edges < found.num_edges and not found.diameter_exact
+    note = f" ({found.curvature_edges:,} edges)" if sampled else ""
+    return f"{'at least ' if bound else ''}{_number(getattr(found, key))}{note}"
+
+
+def _median(found: Any, key: str) -> str:
+    return _number(median(getattr(each, key) for each in found))
+
+
+def _number(value: float) -> str:
+    return f"{int(value):,}" if value == int(value) else f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"
+
+
+def _summary(judged: dict[int, Verdict], num_graphs: int) -> str:
+    count, far = Counter(v.narrow for v in judged.values()), sum(v.far for v in judged.values())
+    drawn = "" if len(judged) == num_graphs else f" measured, of {num_graphs:,}"
+    return (
+        f"of {len(judged):,} graphs{drawn}, {count['no']:,} have no bottleneck, {count['mild']:,} a mild one and {count['yes']:,} a bottleneck; "
+        f"{far:,} have a long way for their size"
+    )
+
+
+def _cost(cost: MemoryEstimate, what: str, hidden_channels: int) -> str:
+    hubs = "" if cost.num_hubs == 0 else f", {cost.num_hubs:,} hubs above degree {cost.max_block}"
+    return (
+        f"about {_bytes(cost.bytes)} and {cost.time_s:.2g} s for a training step of GUMP with that depth and width {hidden_channels} on {what}, on "
+        f"this CPU ({cost.num_arcs:,} arcs, {cost.num_transitions:,} transitions{hubs})"
+    )
+
+
+def _fits(cost: MemoryEstimate, budget_gb: float, max_degree: int) -> str:
+    fitting = cost.fitting_max_block
+    if fitting is None:
+        return f"no max_block fits {budget_gb:g} GB; fewer layers, a smaller width or smaller batches may"
+    return f"max_block={fitting} fits {budget_gb:g} GB" + (", all coins dense" if fitting >= max_degree else "")
+
+
+def _bytes(count: int) -> str:
+    return f"{count / 1e9:.1f} GB" if count >= 1e9 else f"{count / 1e6:.0f} MB" if count >= 1e6 else f"{count / 1e3:.0f} kB"

@@ -1,0 +1,42 @@
+"""How much memory a run took."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import torch
+
+PROCESS = Path("/proc/self")
+"""Where Linux tells about a process."""
+
+RESIDENT_PEAK = "5"
+"""What makes Linux forget the largest resident size of a process when it is written to ``clear_refs``."""
+
+
+def reset_peak_memory(device: torch.device) -> None:
+    """Starts to measure, where the largest size so far can be forgotten: on GPUs and on Linux."""
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)
+        return
+    try:
+        (PROCESS / "clear_refs").write_text(RESIDENT_PEAK)
+    except OSError:  # another system, or one that does not allow it
+        return
+
+
+def peak_memory(device: torch.device) -> int:
+    """The most bytes at once since :func:`reset_peak_memory`.
+
+    On a GPU these are the bytes of tensors. On a CPU they are what the whole process held, libraries and dataset included; where the system
+    cannot forget the largest size, since the process began.
+    """
+    if device.type == "cuda":
+        return int(torch.cuda.max_memory_allocated(device))
+    try:
+        lines = dict(line.split(":", 1) for line in (PROCESS / "status").read_text().splitlines())
+        return 1024 * int(lines["VmHWM"].split()[0])
+    except (OSError, KeyError, ValueError):
+        import resource  # which Windows does not have
+
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)

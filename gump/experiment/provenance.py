@@ -1,0 +1,51 @@
+"""Where and with what a run was made."""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import lightning_fabric
+import numpy
+import torch
+import torch_geometric
+import torchmetrics
+from lightning_fabric import Fabric
+
+import gump
+from gump.kernels import LAUNCHED
+
+
+def provenance(fabric: Fabric, precision: str) -> dict[str, Any]:
+    """What a record tells about its making, besides the settings.
+
+    Args:
+        fabric: Where it was computed.
+        precision: And in what arithmetic.
+    """
+    folder = Path(gump.__file__).parent
+
+    def git(*arguments: str) -> str | None:
+        try:
+            command = ["git", "-C", str(folder), *arguments]
+            return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
+        except (OSError, subprocess.SubprocessError):
+            return None
+
+    ours = bool(git("ls-files", "__init__.py"))  # and not a repository that the library happens to be installed in
+    status = git("status", "--porcelain", "--", ".") if ours else None
+    device = torch.cuda.get_device_name(fabric.device) if fabric.device.type == "cuda" else platform.processor() or "cpu"
+    return {
+        "commit": git("rev-parse", "HEAD") if ours else None,
+        "clean": None if status is None else not status,
+        "versions": {"gump": gump.__version__, "python": platform.python_version()}
+        | {module.__name__: module.__version__ for module in (torch, torch_geometric, numpy, lightning_fabric, torchmetrics)},
+        "device": f"{fabric.device.type}: {device}",
+        "num_devices": fabric.world_size,
+        "num_threads": torch.get_num_threads(),
+        "path": f"kernels: {', '.join(sorted(LAUNCHED))}" if LAUNCHED else "plain",
+        "precision": precision,
+        "host": platform.node(),
+    }

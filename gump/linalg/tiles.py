@@ -1,0 +1,97 @@
+"""Rows of many blocks of different sizes, cut into pieces of one size."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+TILE = 64
+"""How many rows are multiplied at a time."""
+
+
+class Tiles(NamedTuple):
+    """Consecutive rows, a run of them for each block, cut into tiles of equally many rows, so that blocks of all sizes are one batch.
+
+    Only the last tile of a block has places to spare. They read a row that is there, and whoever multiplies puts zeros against it.
+
+    Args:
+        sizes: For every size of a block, ascending, how many blocks have it.
+        block: The block of every tile.
+        row: The row in every place of every tile.
+        taken: Which places hold a row.
+        place: The place of every row.
+        degree: The size of every tile's block.
+    """
+
+    sizes: dict[int, int]
+    block: Tensor
+    row: Tensor
+    taken: Tensor
+    place: Tensor
+    degree: Tensor
+
+    @classmethod
+    def of(cls, sizes: dict[int, int], device: torch.device | str = "cpu") -> Tiles:
+        """Cuts rows into tiles.
+
+        Args:
+            sizes: For every size of a block, ascending, how many blocks have it.
+            device: Where the tensors lie.
+        """
+        num_blocks, num_rows = sum(sizes.values()), sum(size * count for size, count in sizes.items())
+        num_tiles = sum(math.ceil(size / TILE) * count for size, count in sizes.items())
+        count = torch.tensor(list(sizes.values()), device=device)
+        size = torch.tensor(list(sizes), device=device).repeat_interleave(count, output_size=num_blocks)
+        tiles = (size + TILE - 1) // TILE
+        first_row, first_tile = size.cumsum(0) - size, tiles.cumsum(0) - tiles
+        block = torch.arange(num_blocks, device=device).repeat_interleave(tiles, output_size=num_tiles)
+        start = first_row[block] + TILE * (torch.arange(num_tiles, device=device) - first_tile[block])
+        row = start.unsqueeze(-1) + torch.arange(TILE, device=device)
+        taken = row < (first_row + size)[block].unsqueeze(-1)
+        owner = torch.arange(num_blocks, device=device).repeat_interleave(size, output_size=num_rows)
+        place = torch.arange(num_rows, device=device) + (TILE * first_tile - first_row)[owner]
+        return cls(sizes, block, row.clamp(max=num_rows - 1), taken, place, size[block])
+
+    @property
+    def num_blocks(self) -> int:
+        """How many blocks there are."""
+        return sum(self.sizes.values())
+
+    def cut(self, rows: Tensor) -> Tensor:
+        r"""Puts rows into tiles, with zeros where there is none.
+
+        Shapes:
+            - **input:** :math:`(A, F)`
+            - **output:** :math:`(\mathrm{num\_tiles}, T, F)`
+        """
+        tiles: Tensor = _Cut.apply(rows, self.row, self.taken, self.place)
+        return tiles
+
+    def unit_column(self, dtype: torch.dtype) -> Tensor:
+        r"""The vector :math:`\mathbf{1} / \sqrt{d}` of every block, cut into tiles.
+
+        Shapes:
+            - **output:** :math:`(\mathrm{num\_tiles}, T, 1)`
+        """
+        return (self.taken * self.degree.to(dtype).rsqrt().unsqueeze(-1)).unsqueeze(-1)
+
+
+class _Cut(torch.autograd.Function):
+    """Gathers rows into places; its backward is the gather the other way."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(rows: Tensor, row: Tensor, taken: Tensor, place: Tensor) -> Tensor:
+        return rows.index_select(0, row.flatten()).view(*row.shape, -1) * taken.unsqueeze(-1).to(rows.dtype)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor, Tensor, Tensor], output: Tensor) -> None:
+        ctx.save_for_backward(inputs[3])
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:
+        return grad.flatten(0, 1).index_select(0, ctx.saved_tensors[0]), None, None, None

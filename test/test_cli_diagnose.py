@@ -1,0 +1,149 @@
+"""``gump diagnose``: numbers and words for a dataset or a file."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from graphs import barbell, clique, path
+from torch_geometric.data import Data
+from typer.testing import CliRunner
+
+from gump.cli import app
+from gump.diagnostics.bottleneck import bottleneck
+from gump.diagnostics.memory import memory
+from gump.diagnostics.verdict import verdict
+from gump.experiment.diagnose import NUMBERS, diagnose, find_graphs
+
+Call = Callable[..., Any]
+
+
+@pytest.fixture
+def gump(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call:
+    """Calls the command in a folder of its own."""
+    monkeypatch.setenv("GUMP_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.delenv("FORCE_COLOR", raising=False)
+    monkeypatch.chdir(tmp_path)
+    return lambda *arguments: CliRunner().invoke(app, ["diagnose", *map(str, arguments)])
+
+
+def table(output: str) -> dict[str, list[str]]:
+    return {first: rest for first, *rest in (line.split("\t") for line in output.splitlines())}
+
+
+def test_help_fits_a_screen_and_has_an_example(gump: Call) -> None:
+    result = gump("--help")
+    lines = result.output.splitlines()
+    assert result.exit_code == 0
+    assert len(lines) <= 24
+    assert max(map(len, lines)) <= 80
+    assert "Example: gump diagnose NCI1 --index 7" in result.output
+
+
+def test_a_file_of_edges_is_measured_and_judged(gump: Call, tmp_path: Path) -> None:
+    edge_index, _ = barbell(6)
+    lines = ["# two cliques, and an edge between them", *(f"{u} {v}" for u, v in edge_index.t().tolist())]
+    (tmp_path / "own.txt").write_text("\n".join(lines))
+    result = gump("own.txt", "--width", "32")
+    assert result.exit_code == 0, result.output
+    found, expected = table(result.stdout), bottleneck(edge_index)
+    assert list(found)[: 1 + len(NUMBERS)] == ["number", *NUMBERS]
+    assert found["number"] == ["value", "what it says"]
+    for key in NUMBERS:
+        assert float(found[key][0].replace(",", "")) == pytest.approx(getattr(expected, key), rel=5e-3), key
+    assert found["verdict"] == [verdict(expected).text]
+    assert found["depth"] == ["3 layers: the longest distance is 3 hops, so that every vertex hears every other"]
+    cost = memory(edge_index, 32, 3)
+    size, seconds = re.match(r"about (\d+) kB and (\S+) s for a training step", found["cost"][0]).groups()
+    assert float(size) == pytest.approx(cost.bytes / 1e3, rel=1e-2)
+    assert float(seconds) > 0
+    assert "(62 arcs, 322 transitions)" in found["cost"][0]
+
+
+def test_arrays_are_read_and_a_budget_is_answered(gump: Call, tmp_path: Path) -> None:
+    np.savez(tmp_path / "own.npz", edge_index=clique(8)[0].numpy())
+    assert table(gump("own.npz", "--memory", "1").stdout)["fits"] == ["max_block=7 fits 1 GB, all coins dense"]
+    assert "no max_block fits 1e-06 GB" in table(gump("own.npz", "--memory", "0.000001").stdout)["fits"][0]
+
+
+def test_datasets_show_medians_and_the_worst_graph(gump: Call) -> None:
+    result = gump("fake")
+    assert result.exit_code == 0, result.output
+    found = table(result.stdout)
+    graphs = [bottleneck(data.edge_index, data.num_nodes) for data in find_graphs("fake")]
+    worst = min(range(len(graphs)), key=lambda i: (graphs[i].crossing_share, -graphs[i].diameter))
+    assert found["number"] == ["median", f"graph {worst}", "what it says"]
+    assert float(found["spectral_gap"][0]) == pytest.approx(np.median([graph.spectral_gap for graph in graphs]), rel=5e-3)
+    assert float(found["spectral_gap"][1]) == pytest.approx(graphs[worst].spectral_gap, rel=5e-3)
+    assert found["verdict"][0].startswith(f"of {len(graphs)} graphs, ")
+    assert found["worst"] == [f"graph {worst}, {verdict(graphs[worst]).text}"]
+    assert int(found["depth"][0].split()[0]) == sorted(graph.diameter for graph in graphs)[28], "what 29 of 32 graphs need"
+    one = table(gump("fake", "--index", "7").stdout)
+    assert float(one["spectral_gap"][0]) == pytest.approx(graphs[7].spectral_gap, rel=5e-3)
+
+
+def test_transfer_tasks_go_by_their_names(gump: Call) -> None:
+    found = table(gump("Ring-30", "--index", "0").stdout)
+    assert found["diameter"][0] == "15"
+    assert found["verdict"][0].startswith("no bottleneck but a long way: the farthest vertices are 15 hops apart")
+    assert found["depth"][0].startswith("15 layers")
+
+
+def test_real_datasets_go_by_their_names(gump: Call, data_root: Path) -> None:
+    found = table(gump("MUTAG", "--sample", "20").stdout)
+    assert found["verdict"][0].startswith("of 20 graphs measured, of 188, ")
+    assert table(gump("tu:MUTAG", "--sample", "20").stdout)["verdict"] == found["verdict"]
+
+
+def test_a_sample_is_drawn_again_the_same_and_graphs_without_edges_are_left_out() -> None:
+    graphs = [Data(edge_index=path(n)[0], num_nodes=n) for n in range(1, 40)]
+    first, second = (diagnose(graphs, "paths", num_sampled=10) for _ in range(2))
+    assert first.rows == second.rows
+    assert first.title == "paths, 10 of 39 graphs"
+    assert diagnose(graphs, "paths").title == "paths, 38 of 39 graphs", "the first has no edge"
+
+
+def test_many_graphs_get_the_depth_that_nine_of_ten_need_and_ties_go_to_the_longest_way() -> None:
+    graphs = [Data(edge_index=path(n)[0], num_nodes=n) for n in (20, *range(3, 11), 12)]
+    found = diagnose(graphs, "paths")
+    assert found.notes["depth"].startswith("11 layers: ")
+    assert found.columns[2] == "graph 0"
+
+
+def test_on_a_terminal_it_is_a_table_that_fits(gump: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    output = re.sub(r"\x1b\[[0-9;]*m", "", gump("Ring-8", "--index", "0").stdout)
+    assert "spectral_gap" in output
+    assert "\t" not in output
+    assert max(map(len, output.splitlines())) <= 80
+    assert "verdict  no bottleneck: any two vertices are within 4 hops" in output
+
+
+def test_bad_input_is_refused_in_one_line(gump: Call, tmp_path: Path) -> None:
+    (tmp_path / "words.txt").write_text("a b\n")
+    (tmp_path / "lonely.txt").write_text("0 0\n")
+    (tmp_path / "gaps.txt").write_text("0 999999999\n")
+    for arguments, message in [
+        (["Rng-20"], "did you mean Ring-20?"),
+        (["nothing.txt"], "'graph' must be a file, tu:NAME, or one of MUTAG,"),
+        (["words.txt"], "two whole numbers on each line"),
+        (["lonely.txt"], "must have an edge between two vertices"),
+        (["gaps.txt"], "must have at most 100,000,000 vertices (got 1,000,000,000)"),
+        (["fake", "--index", "32"], "'index' must be from 0 to 31, the graphs of fake (got 32)"),
+        (["fake", "--memory", "0"], "'budget_gb' must be above 0 (got 0.0)"),
+        (["Ring-7"], "'num_nodes' must be even"),
+    ]:
+        result = gump(*arguments)
+        assert result.exit_code == 1, result.output
+        assert message in result.stderr
+        assert result.stderr.startswith("error: ")
+        assert len(result.stderr.splitlines()) == 1
+
+
+def test_the_cost_is_that_of_the_degrees() -> None:
+    data = Data(edge_index=torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), num_nodes=4)
+    assert "(4 arcs, 6 transitions)" in diagnose([data], "path").notes["cost"]
