@@ -13,7 +13,7 @@ from torch import Tensor
 
 from gump.diagnostics.adjacency import sparse_adjacency
 from gump.diagnostics.resistance import EXACT, resistances
-from gump.linalg.curvature import balanced_forman, curvature_of_edges
+from gump.linalg.curvature import curvature_of_edges, forman_of_counts
 from gump.linalg.fiedler import fiedler_pair
 from gump.linalg.spectrum import effective_resistance as all_resistances
 
@@ -253,4 +253,4 @@ def _curvature_of_edge(adjacency: csr_array, x: int, y: int) -> float:
     cycles = adjacency[own_x][:, own_y]  # 4-cycles without diagonal
     at_x, at_y = cycles.sum(1), cycles.sum(0)
     corners, most = (at_x > 0).sum() + (at_y > 0).sum(), max(at_x.max(initial=0), at_y.max(initial=0))
-    return float(balanced_forman(len(of_x), len(of_y), triangles, corners, most))
+    return float(forman_of_counts(len(of_x), len(of_y), triangles, corners, most))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from io import BytesIO
 from pathlib import Path
@@ -27,6 +27,12 @@ from gump.record import write_atomically
 
 EVALUATED_AT_ONCE = 64
 """Graphs of every replica in a batch when nothing is learned."""
+
+SAVING = 0.03
+"""The share of the time that may go into checkpoints."""
+
+AHEAD = 100
+"""How many epochs the first layouts are made for."""
 
 SPARE = 1.05
 """How much more room the largest layout gets than was needed when it was made, so that it lasts."""
@@ -150,7 +156,7 @@ class ReplicaTrainer:
         """
         if checkpoint is not None:
             self._resume(checkpoint, identity)
-        saved = time.monotonic()
+        saved, pause = time.monotonic(), self.save_every_s
         while not all(progress.finished(self.training) for progress in self.progress):
             start = time.perf_counter()
             active = [progress for progress in self.progress if not progress.finished(self.training)]
@@ -161,9 +167,10 @@ class ReplicaTrainer:
             if watch:
                 last = [{key: values[-1] for key, values in progress.history.items()} for progress in active if progress.history]
                 watch(self.epoch, {key: sum(r[key] for r in last) / len(last) for key in last[0]} if last else {})
-            if checkpoint is not None and time.monotonic() - saved >= self.save_every_s:
+            if checkpoint is not None and (now := time.monotonic()) - saved >= pause:
                 self.save(checkpoint, identity)
                 saved = time.monotonic()
+                pause = self.save_every_s and max(self.save_every_s, (saved - now) / SAVING)
         return self.progress
 
     @property
@@ -174,22 +181,24 @@ class ReplicaTrainer:
     def _train_epoch(self) -> Tensor:
         """Goes once through the training sets; returns the mean loss of every replica."""
         epoch = self.epoch
-        streams = [run_seed(self.seed, index, epoch + 1) for index in self.indices]
-        torch.manual_seed(streams[0])
+        torch.manual_seed(run_seed(self.seed, self.indices[0], epoch + 1))
         self.replicas.model.train()
         scale = self.rate * torch.tensor([not progress.finished(self.training) for progress in self.progress])
         self.optimizer.set_scale(scale * cosine(self.training, epoch))
-        generators = [torch.Generator().manual_seed(stream) for stream in streams]
         total, count = torch.zeros(len(self.indices), device=self.store.device), 0
-        chunks = self._chunks(generators)
+        chunks = self._chunks(epoch)
+        if not any(kind == "train" for kind, _ in self._layouts):
+            ahead = range(epoch, min(epoch + AHEAD, self.training.epochs))
+            self._make_room("train", (chunk for later in ahead for chunk in self._chunks(later)))
         self._make_room("train", chunks)
         for index in chunks:
             total += index.size(1) * self._step("train", index)
             count += index.size(1)
         return (total / max(count, 1)).cpu()
 
-    def _chunks(self, generators: list[torch.Generator]) -> list[Tensor]:
+    def _chunks(self, epoch: int) -> list[Tensor]:
         """The batches of an epoch, for every replica those that a feed of its own would have."""
+        generators = [torch.Generator().manual_seed(run_seed(self.seed, index, epoch + 1)) for index in self.indices]
         size, chunks = self.training.batch_size, []
         for _ in range(self.training.repeats):
             order = torch.stack(
@@ -251,34 +260,38 @@ class ReplicaTrainer:
             self.rate[replica] *= t.plateau_factor
             state[1] = 0
 
-    def _make_room(self, kind: str, chunks: list[Tensor]) -> None:
+    def _make_room(self, kind: str, chunks: Iterable[Tensor]) -> None:
         """Finds a few layouts for the batches of one size, smaller and larger ones, so that few recordings serve them all with little padding."""
-        for size in {chunk.size(1) for chunk in chunks}:
-            needs = [self.store.layout(chunk) for chunk in chunks if chunk.size(1) == size]
+        needs: dict[int, list[Layout]] = {}
+        for chunk in chunks:
+            needs.setdefault(chunk.size(1), []).append(self.store.layout(chunk))
+        for size, of_size in needs.items():
             layouts = self._layouts.setdefault((kind, size), [])
             if not layouts:
-                needs.sort(key=lambda layout: layout.num_arcs)
+                of_size.sort(key=lambda layout: layout.num_arcs)
                 for share in QUANTILES:
-                    held = needs[: max(round(share * len(needs)), 1)]
+                    held = of_size[: max(round(share * len(of_size)), 1)]
                     layouts.append(functools.reduce(Layout.joined, held).larger(SPARE if share == 1 else 1.0))
-            for need in needs:
-                if not layouts[-1].holds(need):
-                    self._recorded.pop((kind, size, layouts[-1]), None)
-                    layouts[-1] = need.larger(SPARE).joined(layouts[-1])
+            need = functools.reduce(Layout.joined, of_size)
+            if not layouts[-1].holds(need):
+                layouts[-1] = need.larger(SPARE).joined(layouts[-1])
+                self._recorded.clear()  # all of them, since a larger one finds no room in the memory of smaller ones
+                self._pool = None
 
     def _step(self, kind: str, index: Tensor) -> Tensor:
         """Trains on a batch, or answers it."""
         run, size = self._learn if kind == "train" else self._answer, index.size(1)
         need = self.store.layout(index)
-        layout = next(layout for layout in self._layouts[kind, size] if layout.holds(need))
+        layout, *larger = (layout for layout in self._layouts[kind, size] if layout.holds(need))
         if not self.record_steps:
             return run(index.to(self.store.device), layout)
-        key = kind, size, layout
-        if key not in self._recorded:
+        if (kind, size, layout) not in self._recorded:
             snapshot = self._snapshot if kind == "train" else None
             self._pool = self._pool or torch.cuda.graph_pool_handle()
-            self._recorded[key] = _Recorded(run, index.to(self.store.device), layout, snapshot, self._pool)
-        return self._recorded[key](index)
+            for each in [*reversed(larger), layout]:  # the largest first, in whose memory the others then find room
+                if (kind, size, each) not in self._recorded:
+                    self._recorded[kind, size, each] = _Recorded(run, index.to(self.store.device), each, snapshot, self._pool)
+        return self._recorded[kind, size, layout](index)
 
     def _learn(self, index: Tensor, layout: Layout) -> Tensor:
         self.optimizer.zero_grad()
@@ -354,6 +367,7 @@ class _Recorded:
         torch.cuda.current_stream().wait_stream(stream)
         if restore:
             restore()
+        torch.cuda.empty_cache()  # of what the first runs took, which recordings cannot use
         self.graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(self.graph, pool=pool):
             self.out = run(self.index, layout)

@@ -13,6 +13,7 @@ import triton.language as tl
 from torch import Tensor
 
 from gump.kernels import LAUNCHED
+from gump.kernels.stacking import pointer_to
 
 TILE = 2048
 """How many entries a program holds at a time: at most 32 columns, which make whole cache lines, of as many rows as fit."""
@@ -61,9 +62,9 @@ def _moments(
 
 @triton.jit(do_not_specialize=["num_rows"])
 def _normalize(
-    x, weight, bias, old_mean, old_var, counts, moments, y, mean_out, rstd_out, var_out, share_out,
+    x, mask, weight, bias, old_mean, old_var, counts, moments, y, mean_out, rstd_out, var_out, share_out,
     eps, num_rows, num_columns,
-    RELU: tl.constexpr, CHUNKS: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, CHUNK: tl.constexpr,
+    MASKED: tl.constexpr, RELU: tl.constexpr, CHUNKS: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, CHUNK: tl.constexpr,
 ):  # fmt: skip
     """Merges the moments of all chunks (Chan et al., 1983), then maps the rows of one. The first chunk's program keeps the moments."""
     chunk, replica = tl.program_id(0), tl.program_id(2).to(tl.int64)
@@ -94,24 +95,29 @@ def _normalize(
 
     scale = tl.load(weight + own, mask=inside, other=0.0) * rstd
     shift = tl.load(bias + own, mask=inside, other=0.0)
-    first = (replica * num_rows + chunk * CHUNK) * num_columns
-    x += first
-    y += first
+    first = replica * num_rows + chunk * CHUNK
+    x += first * num_columns
+    y += first * num_columns
+    mask += first
     for step in range(0, CHUNK, ROWS):
         row = step + tl.arange(0, ROWS)
-        there = (chunk * CHUNK + row < num_rows)[:, None] & inside[None, :]
+        exists = chunk * CHUNK + row < num_rows
+        there = exists
+        if MASKED:
+            there = exists & (tl.load(mask + row, mask=exists, other=0) != 0)
         entry = row[:, None] * num_columns + column[None, :]
-        value = (tl.load(x + entry, mask=there, other=0.0) - mean[None, :]) * scale[None, :] + shift[None, :]
+        value = tl.load(x + entry, mask=there[:, None] & inside[None, :], other=0.0)
+        value = (value - mean[None, :]) * scale[None, :] + shift[None, :]
         if RELU:
             value = tl.where(value < 0.0, 0.0, value)  # what is not a number stays so
-        tl.store(y + entry, value, mask=there)
+        tl.store(y + entry, tl.where(there[:, None], value, 0.0), mask=exists[:, None] & inside[None, :])
 
 
 @triton.jit(do_not_specialize=["num_rows"])
 def _sums(
-    grad, x, weight, bias, mean_in, rstd_in, sums,
+    grad, x, mask, weight, bias, mean_in, rstd_in, sums,
     num_rows, num_columns,
-    RELU: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, CHUNK: tl.constexpr,
+    MASKED: tl.constexpr, RELU: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, CHUNK: tl.constexpr,
 ):  # fmt: skip
     """Sums of a chunk: the gradients, and their products with the normalized rows."""
     chunk, replica = tl.program_id(0), tl.program_id(2).to(tl.int64)
@@ -122,14 +128,18 @@ def _sums(
     rstd = tl.load(rstd_in + own, mask=inside, other=0.0)
     scale = tl.load(weight + own, mask=inside, other=0.0) * rstd
     shift = tl.load(bias + own, mask=inside, other=0.0)
-    first = (replica * num_rows + chunk * CHUNK) * num_columns
-    grad += first
-    x += first
+    first = replica * num_rows + chunk * CHUNK
+    grad += first * num_columns
+    x += first * num_columns
+    mask += first
     plain = tl.zeros([ROWS, COLUMNS], tl.float32)
     product = tl.zeros([ROWS, COLUMNS], tl.float32)
     for step in range(0, CHUNK, ROWS):
         row = step + tl.arange(0, ROWS)
-        there = (chunk * CHUNK + row < num_rows)[:, None] & inside[None, :]
+        counts = chunk * CHUNK + row < num_rows
+        if MASKED:
+            counts = counts & (tl.load(mask + row, mask=counts, other=0) != 0)
+        there = counts[:, None] & inside[None, :]
         entry = row[:, None] * num_columns + column[None, :]
         distance = tl.load(x + entry, mask=there, other=0.0) - mean[None, :]
         pulled = tl.load(grad + entry, mask=there, other=0.0)
@@ -174,17 +184,18 @@ def _pull(
     mask += first
     for step in range(0, CHUNK, ROWS):
         row = step + tl.arange(0, ROWS)
-        counts = chunk * CHUNK + row < num_rows
+        exists = chunk * CHUNK + row < num_rows
+        counts = exists
+        if MASKED:
+            counts = exists & (tl.load(mask + row, mask=exists, other=0) != 0)
         there = counts[:, None] & inside[None, :]
         entry = row[:, None] * num_columns + column[None, :]
         distance = tl.load(x + entry, mask=there, other=0.0) - mean[None, :]
         pulled = tl.load(grad + entry, mask=there, other=0.0)
         if RELU:
             pulled = tl.where(distance * scale[None, :] + shift[None, :] <= 0.0, 0.0, pulled)
-        if MASKED:
-            counts = counts & (tl.load(mask + row, mask=counts, other=0) != 0)
-        through = tl.where(counts[:, None], plain[None, :] + distance * product[None, :], 0.0)
-        tl.store(grad_x + entry, scale[None, :] * (pulled - through), mask=there)
+        pulled = scale[None, :] * (pulled - plain[None, :] - distance * product[None, :])
+        tl.store(grad_x + entry, tl.where(counts[:, None], pulled, 0.0), mask=exists[:, None] & inside[None, :])
 
 
 def _launches(x: Tensor) -> tuple[tuple[int, int, int], dict[str, int]]:
@@ -210,7 +221,7 @@ class BatchNormalization(torch.autograd.Function):
     ) -> tuple[Tensor, ...]:
         """Normalizes."""
         x, weight, bias, mean, var = (tensor.contiguous() for tensor in (x, weight, bias, mean, var))
-        rows = x if mask is None else mask.contiguous()  # a pointer that is not read, where there is no mask
+        rows = pointer_to(None if mask is None else mask.contiguous(), x)
         grid, sizes = _launches(x)
         replicas, num_columns = x.shape[:-2], x.size(-1)
         counts, moments = x.new_empty(grid[2], grid[0]), x.new_empty(grid[2], grid[0], 2, num_columns)
@@ -219,8 +230,9 @@ class BatchNormalization(torch.autograd.Function):
         with torch.cuda.device_of(x):
             _moments[grid](x, rows, counts, moments, **sizes, MASKED=mask is not None)
             _normalize[grid](
-                *(x, weight, bias, mean, var, counts, moments, y, *new, share, eps),
+                *(x, rows, weight, bias, mean, var, counts, moments, y, *new, share, eps),
                 **sizes,
+                MASKED=mask is not None,
                 RELU=relu,
                 CHUNKS=triton.next_power_of_2(grid[0]),
             )
@@ -240,24 +252,24 @@ class BatchNormalization(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor | None, *_: None) -> tuple[Tensor | None, ...]:
         r"""Pulls a gradient back to the rows, the factors and the summands.
 
-        With :math:`m_i` the mask, :math:`n` its sum, :math:`\sigma` the deviation and :math:`\hat{\mathbf{x}}` the normalized rows,
+        With :math:`n` the number of rows that count, :math:`\sigma` the deviation and :math:`\hat{\mathbf{x}}` the normalized rows,
 
         .. math::
-            \bar{\mathbf{x}}_i = \frac{\boldsymbol{\gamma}}{\sigma} \left( \bar{\mathbf{y}}_i - \frac{m_i}{n} \left( \sum_j \bar{\mathbf{y}}_j
-                + \hat{\mathbf{x}}_i \sum_j \bar{\mathbf{y}}_j \hat{\mathbf{x}}_j \right) \right),
+            \bar{\mathbf{x}}_i = \frac{\boldsymbol{\gamma}}{\sigma} \left( \bar{\mathbf{y}}_i - \frac{1}{n} \left( \sum_j \bar{\mathbf{y}}_j
+                + \hat{\mathbf{x}}_i \sum_j \bar{\mathbf{y}}_j \hat{\mathbf{x}}_j \right) \right)
 
-        where the sums run over all rows, since the statistics reach those that do not count as well.
+        for the rows that count, over which the sums run as well, and zero for the others.
         """
         if grad is None:
             return (None,) * 8
         x, mask, weight, bias, mean, rstd, share = ctx.saved_tensors
         grad, x, weight, bias = (tensor.contiguous() for tensor in (grad, x, weight, bias))
-        rows = x if mask is None else mask.contiguous()
+        rows = pointer_to(None if mask is None else mask.contiguous(), x)
         grid, sizes = _launches(x)
         sums = x.new_empty(grid[2], grid[0], 2, x.size(-1))
         grad_x, grad_weight, grad_bias = torch.empty_like(x), torch.empty_like(weight), torch.empty_like(bias)
         with torch.cuda.device_of(x):
-            _sums[grid](grad, x, weight, bias, mean, rstd, sums, **sizes, RELU=ctx.relu)
+            _sums[grid](grad, x, rows, weight, bias, mean, rstd, sums, **sizes, MASKED=mask is not None, RELU=ctx.relu)
             _pull[grid](
                 *(grad, x, rows, weight, bias, mean, rstd, share, sums, grad_x, grad_weight, grad_bias),
                 **sizes,
@@ -294,7 +306,7 @@ def batch_norm(
             + \boldsymbol{\beta}
 
     What :class:`gump.nn.norm.BatchNorm` computes in training, in two passes over float32 states on a GPU and two for the gradient. Rows
-    that do not count are mapped as the others are; a gradient that reaches them flows on into the statistics. Where fewer than two rows
+    that do not count are not read; they come out as zero and give no gradient. Where fewer than two rows
     count, the running statistics take the place of theirs. Also returned are the statistics that the running ones should move towards: the
     mean and, with Bessel's correction, the variance. Can be differentiated once.
 
@@ -315,6 +327,5 @@ def batch_norm(
         - **output:** :math:`(*, N, F)`, and :math:`(*, F)` for the mean and the variance
     """
     LAUNCHED.add("batch_norm")
-    mask = None if mask is None else mask.to(torch.uint8) if mask.dtype == torch.bool else mask
     y, mean, _, var, _ = BatchNormalization.apply(x, mask, weight, bias, running_mean, running_var, eps, relu)
     return y, mean, var

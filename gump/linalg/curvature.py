@@ -73,7 +73,7 @@ def curvature_of_edges(adjacency: NDArray[np.bool_], source: Indices, target: In
     cycles_target = np.where(own_target, own_source.astype(np.float32) @ weights, 0)
     corners = (cycles_source > 0).sum(1) + (cycles_target > 0).sum(1)
     most = np.maximum(cycles_source.max(1, initial=0), cycles_target.max(1, initial=0))
-    return balanced_forman(degree[source], degree[target], common.sum(1), corners, most)
+    return forman_of_counts(degree[source], degree[target], common.sum(1), corners, most)
 
 
 def curvature_after_adding(adjacency: NDArray[np.bool_], x: int, y: int) -> tuple[Indices, Indices, Floats]:
@@ -103,13 +103,13 @@ def curvature_after_adding(adjacency: NDArray[np.bool_], x: int, y: int) -> tupl
     corners, most = (at_i > 0).sum() + (at_j > 0).sum(), max(at_i.max(), at_j.max())
 
     shape = np.broadcast_shapes(i.shape, j.shape)
-    curvature = np.full(shape, balanced_forman(degree_x, degree_y, triangles, corners, most))
-    closing = balanced_forman(
+    curvature = np.full(shape, forman_of_counts(degree_x, degree_y, triangles, corners, most))
+    closing = forman_of_counts(
         degree_x, degree_y, triangles, corners + (at_i == 0) + (at_j == 0), np.maximum(most, np.maximum(at_i, at_j) + 1)
     )
     curvature = np.where(own_i & own_j, closing, curvature)
-    at_x = balanced_forman(degree_x + 1, degree_y, triangles + 1, *_without_each_column(cycles))
-    at_y = balanced_forman(degree_x, degree_y + 1, triangles + 1, *_without_each_column(cycles.T))
+    at_x = forman_of_counts(degree_x + 1, degree_y, triangles + 1, *_without_each_column(cycles))
+    at_y = forman_of_counts(degree_x, degree_y + 1, triangles + 1, *_without_each_column(cycles.T))
     curvature[0] = np.where(own_j[0], at_x, curvature[0])
     curvature[:, 0] = np.where(own_i[:, 0], at_y, curvature[:, 0])
 
@@ -119,7 +119,7 @@ def curvature_after_adding(adjacency: NDArray[np.bool_], x: int, y: int) -> tupl
     return np.broadcast_to(i, shape)[chosen], np.broadcast_to(j, shape)[chosen], curvature[chosen]
 
 
-def balanced_forman(degree_x: Any, degree_y: Any, triangles: Any, corners: Any, most: Any) -> Floats:
+def forman_of_counts(degree_x: Any, degree_y: Any, triangles: Any, corners: Any, most: Any) -> Floats:
     """The definition, from counts that broadcast."""
     high, low = np.maximum(degree_x, degree_y), np.minimum(degree_x, degree_y)
     curvature = 2 / high + 2 / low - 2 + (2 / high + 1 / low) * triangles + corners / (high * np.maximum(most, 1.0))

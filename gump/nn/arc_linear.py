@@ -7,7 +7,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from gump.nn.rows import select_rows
+from gump.line_graph import EulerianLineGraph
+from gump.nn.incidence import at_arcs
 
 
 class ArcFeatures(NamedTuple):
@@ -15,19 +16,20 @@ class ArcFeatures(NamedTuple):
 
     Args:
         x: Vertex features.
-        source: The vertex that comes first in every row.
-        target: The vertex that comes second.
+        line_graph: The arcs.
         attr: Further columns of every row.
+        mask: Which arcs count; the others, which belong to padding, come out as anything.
     """
 
     x: Tensor
-    source: Tensor
-    target: Tensor
+    line_graph: EulerianLineGraph
     attr: Tensor | None = None
+    mask: Tensor | None = None
 
     def dense(self) -> Tensor:
         """Builds the rows."""
-        rows = [self.x[self.source], self.x[self.target]]
+        source, target = self.line_graph.arcs
+        rows = [self.x[source], self.x[target]]
         return torch.cat(rows if self.attr is None else [*rows, self.attr], dim=-1)
 
 
@@ -55,7 +57,7 @@ class ArcLinear(torch.nn.Linear):
         check_width(h.x, h.attr, self.in_features)
         vertices = h.x @ torch.cat(self.weight[:, : 2 * width].split(width, dim=1)).t()
         first, second = vertices.split(self.out_features, dim=1)
-        out = select_rows(first, h.source) + select_rows(second, h.target)
+        out = at_arcs(first, second, h.line_graph, h.mask)
         return out if h.attr is None else out + h.attr @ self.weight[:, 2 * width :].t()
 
 

@@ -13,8 +13,8 @@ from gump.linalg.polar import quintics_within
 from gump.line_graph import BlockGroup, EulerianLineGraph
 from gump.nn.arc_linear import check_width
 from gump.nn.arguments import check_name
+from gump.nn.incidence import at_arcs
 from gump.nn.pair_score import pair_score
-from gump.nn.rows import select_rows
 
 SCORE_RANK, MAX_BLOCK = 8, 64
 """The rank of bilinear scores and the largest block by default. Blocks of 32 cost as much as a hub's form of this rank, blocks of 64 several
@@ -231,23 +231,20 @@ class Coin(torch.nn.Module):
         :math:`\mathbf{W}_t[\mathbf{x}_v ; \mathbf{x}_w]` for the arc to w. What the column has of :math:`\mathbf{x}_v` is added to the rows
         instead, since only sums count.
         """
-        source, target = self.lin_source.weight, self.lin_target.weight
-        at_vertex = source[:, x.size(-1) : 2 * x.size(-1)] + target[:, : x.size(-1)]
-        (rows, vertex, columns), place = self._terms(x, line_graph, arc_attr, arcs, source, target, at_vertex)
-        return rows + select_rows(vertex, place), columns
+        source, target, width = self.lin_source.weight, self.lin_target.weight, x.size(-1)
+        return self._terms(x, line_graph, arc_attr, arcs, source, target, source[:, width : 2 * width] + target[:, :width])
 
     def _bilinear_terms(
         self, x: Tensor, line_graph: EulerianLineGraph, arc_attr: Tensor | None, arcs: slice
     ) -> tuple[Tensor, Tensor]:
         """The two factors of the scores, for every row and for every column of the blocks."""
-        source, target = self.lin_source.weight, self.lin_target.weight
-        source, target = source[: self.score_rank], target[: self.score_rank]
-        at_vertex = torch.cat([source[:, x.size(-1) : 2 * x.size(-1)], target[:, : x.size(-1)]])
-        (rows, vertex, columns), place = self._terms(x, line_graph, arc_attr, arcs, source, target, at_vertex)
-        row_part, column_part = select_rows(vertex, place).chunk(2, dim=1)
+        rank, width = self.score_rank, x.size(-1)
+        source, target = self.lin_source.weight[:rank], self.lin_target.weight[:rank]
+        at_vertex = source[:, width : 2 * width], target[:, :width]
+        terms = self._terms(x, line_graph, arc_attr, arcs, source, target, *at_vertex)
         dtype = x.dtype if x.dtype == torch.float64 else torch.float32
-        left, right = (rows + row_part).to(dtype).tanh(), (columns + column_part).to(dtype).tanh()
-        return left * self.lin_score.weight[0, : self.score_rank].to(dtype), right
+        left, right = (term.to(dtype).tanh() for term in terms)
+        return left * self.lin_score.weight[0, :rank].to(dtype), right
 
     def _terms(
         self,
@@ -257,19 +254,20 @@ class Coin(torch.nn.Module):
         arcs: slice,
         source: Tensor,
         target: Tensor,
-        at_vertex: Tensor,
-    ) -> tuple[tuple[Tensor, Tensor, Tensor], Tensor]:
-        """What the rows and the columns of some arcs have of their neighbors and attributes, what weights make of vertices, and the vertex
-        of every arc. Products are taken on the vertices, of which there are fewer than arcs, and gathered."""
+        *at_vertex: Tensor,
+    ) -> tuple[Tensor, Tensor]:
+        """What weights make of the arcs of a slice, for rows and for columns: of their neighbors, of their attributes and, with a matrix for
+        the rows and perhaps one for the columns, of their vertices. Products are taken on the vertices, of which there are fewer, and gathered."""
         check_width(x, arc_attr, self.lin_source.in_features)
-        (vertex, neighbor), width = line_graph.arcs[:, arcs], x.size(-1)
-        products = x @ torch.cat([source[:, :width], at_vertex, target[:, width : 2 * width]]).t()
-        from_neighbor, from_vertex, to_neighbor = products.split([source.size(0), at_vertex.size(0), target.size(0)], dim=1)
-        rows, columns = select_rows(from_neighbor, neighbor), select_rows(to_neighbor, neighbor)
+        width = x.size(-1)
+        products = x @ torch.cat([source[:, :width], target[:, width : 2 * width], *at_vertex]).t()
+        from_neighbor, to_neighbor, *of_vertex = products.split(source.size(0), dim=1)
+        rows = at_arcs(of_vertex[0], from_neighbor, line_graph, arcs=arcs)
+        columns = at_arcs(of_vertex[1] if len(of_vertex) > 1 else None, to_neighbor, line_graph, arcs=arcs)
         if arc_attr is not None:
             rows = rows + arc_attr[line_graph.reverse[arcs]] @ source[:, 2 * width :].t()
             columns = columns + arc_attr[arcs] @ target[:, 2 * width :].t()
-        return (rows, from_vertex, columns), vertex
+        return rows, columns
 
     def project(self, scores: Tensor) -> Tensor:
         """Makes coins of the scores of one degree."""

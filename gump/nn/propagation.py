@@ -34,6 +34,7 @@ class Propagation:
         line_graph: The arcs on which the states live.
         sparse: Whether to hold the operator as one sparse matrix; by default where that is faster.
         hubs: The blocks of the other groups, if there are any.
+        mask: Which arcs count; the others, which belong to padding, come out as anything.
 
     Shapes:
         - **blocks:** :math:`(\mathrm{num\_blocks}, d, d)` each
@@ -42,7 +43,12 @@ class Propagation:
     """
 
     def __init__(
-        self, blocks: list[Tensor], line_graph: EulerianLineGraph, sparse: bool | None = None, hubs: LowRankBlocks | None = None
+        self,
+        blocks: list[Tensor],
+        line_graph: EulerianLineGraph,
+        sparse: bool | None = None,
+        hubs: LowRankBlocks | None = None,
+        mask: Tensor | None = None,
     ) -> None:
         num_groups = len(blocks) + (0 if hubs is None else len(hubs.tiles.sizes))
         if num_groups != len(line_graph.groups):
@@ -50,9 +56,7 @@ class Propagation:
                 f"'blocks' and 'hubs' must cover the {len(line_graph.groups)} degrees of 'line_graph' (got {num_groups}); the coin "
                 f"that made the blocks makes the hubs, see gump.nn.Coin.hubs"
             )
-        self.blocks = blocks
-        self.line_graph = line_graph
-        self.hubs = hubs
+        self.blocks, self.line_graph, self.hubs, self.mask = blocks, line_graph, hubs, mask
         self._num_dense = sum(g.num_blocks * g.degree for g in line_graph.groups[: len(blocks)])  # arcs that hubs do not own
         self.sparse = (line_graph.device.type == "cpu" and torch.backends.mkl.is_available()) if sparse is None else sparse
         if self.sparse and blocks:
@@ -62,33 +66,39 @@ class Propagation:
             self._row_values = values.index_select(0, self._layout[0].order)
             self._column_values = values.detach().index_select(0, self._layout[1].order)
 
-    def __call__(self, h: Tensor) -> Tensor:
-        """Propagates one step."""
+    def __call__(self, h: Tensor, scale: Tensor | None = None) -> Tensor:
+        """Propagates one step; with ``scale`` adds that multiple of what was there, as GIN does."""
         if not self.blocks and self.hubs is None:
             return h
         own = self.blocks[0].dtype if self.hubs is None else self.hubs.core.dtype
         dtype = own if torch.is_autocast_enabled(h.device.type) else h.dtype
         with torch.autocast(h.device.type, enabled=False):  # rounding to half precision would undo what the projection did
             h = h.to(own)
-            in_one_pass = bool(self.blocks) and (self.sparse or runs_kernels(h, *self.blocks))
-            if not in_one_pass:
-                h = self.shift(self.coin(h))
-            elif self.hubs is None:
-                h = self._in_one_pass(h)
-            else:
-                h, at_hubs = _Split.apply(h, self._num_dense)
-                mixed = self.hubs(at_hubs)
-                h = self._in_one_pass(h).index_copy_(0, self.line_graph.reverse[self._num_dense :], mixed)
-        return h.to(dtype)
+            if self.hubs is None and not self.sparse and runs_kernels(h, *self.blocks):
+                return self._by_kernel(h, scale).to(dtype)
+            out = self._propagated(h)
+            return (out if scale is None else torch.addcmul(out, scale, h)).to(dtype)
+
+    def _propagated(self, h: Tensor) -> Tensor:
+        if not self.blocks or not (self.sparse or runs_kernels(h, *self.blocks)):
+            return self.shift(self.coin(h))
+        if self.hubs is None:
+            return self._in_one_pass(h)
+        h, at_hubs = _Split.apply(h, self._num_dense)
+        mixed = self.hubs(at_hubs)
+        return self._in_one_pass(h).index_copy_(0, self.line_graph.reverse[self._num_dense :], mixed)
 
     def _in_one_pass(self, h: Tensor) -> Tensor:
         """Makes both moves at once, but for hubs: what the reverses of their arcs get is not said."""
         if self.sparse:
             out: Tensor = _SparseProduct.apply(self._row_values, h, self._column_values, self._layout)
             return out
+        return self._by_kernel(h)
+
+    def _by_kernel(self, h: Tensor, scale: Tensor | None = None) -> Tensor:
         from gump.kernels.coin_shift import coin_shift
 
-        return coin_shift(h, self.line_graph.reverse, self.blocks)
+        return coin_shift(h, self.line_graph.reverse, self.blocks, scale, self.mask)
 
     def coin(self, h: Tensor) -> Tensor:
         """Mixes the outgoing arcs of every vertex."""

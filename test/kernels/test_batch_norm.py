@@ -37,6 +37,7 @@ def by_formula(x, mask, weight, bias, running_mean, running_var, relu):
         if len(rows) > 1:
             mean, var, unbiased = rows.mean(0), rows.var(0, correction=0), rows.var(0)
         y = (x[r] - mean) / (var + EPS).sqrt() * weight[r] + bias[r]
+        y = y if mask is None else y * mask[r].unsqueeze(-1)
         results.append((y.relu() if relu else y, mean, unbiased))
     return [torch.stack(column) for column in zip(*results, strict=True)]
 
@@ -102,7 +103,7 @@ def test_the_variance_survives_a_mean_a_thousand_times_the_deviation():
 def test_rows_that_do_not_count_leave_the_others_alone():
     x, mask, *others = case(3, 70, 5, masked=True)
     out = batch_norm(x, mask, *others, EPS)
-    other = batch_norm(torch.where(mask.unsqueeze(-1), x, 1e6), mask, *others, EPS)
+    other = batch_norm(torch.where(mask.unsqueeze(-1), x, torch.nan), mask, *others, EPS)
     assert torch.equal(out[0][mask], other[0][mask])
     assert torch.equal(out[1], other[1])
     assert torch.equal(out[2], other[2])
@@ -150,13 +151,13 @@ def test_under_vmap_all_replicas_run_at_once(monkeypatch, masked):
 @pytest.mark.parametrize(("masked", "relu"), SWITCHES)
 def test_the_module_is_the_same_with_the_kernel_and_without(masked, relu):
     x, mask, weight, bias, *_ = (None if t is None else t[0] for t in case(1, 70, 5, masked))
-    results = []
+    results, counts = [], 1 if mask is None else mask.unsqueeze(-1)  # what comes of the other rows is not said
     for fused in (False, True):
         norm = BatchNorm(5).to(DEVICE)
         norm.load_state_dict({**norm.state_dict(), "weight": weight, "bias": bias})
         x = x.detach().requires_grad_()
-        norm(x, mask, relu, fused).square().mean().backward()
-        out = norm(x, mask, relu, fused)
+        (norm(x, mask, relu, fused) * counts).square().mean().backward()
+        out = norm(x, mask, relu, fused) * counts
         results.append((out, x.grad, norm.weight.grad, norm.bias.grad, norm.running_mean, norm.running_var))
     for plain, fused in zip(*results, strict=True):
         torch.testing.assert_close(plain, fused, atol=1e-5, rtol=1e-4)
@@ -178,7 +179,7 @@ def test_the_module_under_vmap_equals_separate_modules():
     out = torch.vmap(run)(parameters, buffers, x, mask)
     out.square().sum().backward()
     for r, norm in enumerate(norms):
-        alone = norm(x[r], mask[r], relu=True, fused=False)
+        alone = norm(x[r], mask[r], relu=True, fused=False) * mask[r].unsqueeze(-1)
         alone.square().sum().backward()
         torch.testing.assert_close(out[r], alone, atol=1e-5, rtol=1e-5)
         for name, parameter in norm.named_parameters():

@@ -43,6 +43,38 @@ def test_replicas_side_by_side_equal_each_alone() -> None:
         torch.testing.assert_close(out[r], coin_shift(hs[r], line_graph.reverse, [c[r] for c in stacked]))
 
 
+def test_a_multiple_of_the_states_is_added_and_has_gradients() -> None:
+    line_graph, h, coins = case("random", 6)
+    scale = torch.tensor(1.7, device=DEVICE, requires_grad=True)
+    out = coin_shift(h, line_graph.reverse, coins, scale)
+    expected = scale * h + coin_shift(h, line_graph.reverse, coins)
+    torch.testing.assert_close(out, expected, atol=1e-5, rtol=1e-5)
+    weight = torch.randn_like(out)
+    ours = torch.autograd.grad((out * weight).sum(), [scale, h, *coins])
+    theirs = torch.autograd.grad((expected * weight).sum(), [scale, h, *coins])
+    for a, b in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(a, b, atol=1e-4, rtol=1e-4)
+
+
+def test_what_padding_holds_makes_no_difference() -> None:
+    degrees = [1, 3, 3, 2]  # of four vertices whose arcs are their own reverses, the second of degree three padding
+    order = [0, 3, 1, 2]
+    coins = [torch.randn(sum(d == e for e in degrees), d, d, device=DEVICE, requires_grad=True) for d in (1, 2, 3)]
+    owner = torch.tensor([v for v in order for _ in range(degrees[v])], device=DEVICE)
+    mask, reverse = owner != 2, torch.arange(9, device=DEVICE)
+    h = torch.randn(9, 5, device=DEVICE)
+    dirty = torch.where(mask.unsqueeze(-1), h, torch.nan).requires_grad_()
+    scale = torch.ones((), device=DEVICE, requires_grad=True)
+    out = coin_shift(dirty, reverse, coins, scale, mask)
+    expected = coin_shift(h, reverse, coins, scale)
+    torch.testing.assert_close(out, expected * mask.unsqueeze(-1))
+    out.sum().backward()
+    assert bool((dirty.grad[~mask] == 0).all())
+    assert bool(scale.grad.isfinite())
+    assert bool((coins[2].grad[1] == 0).all())
+    assert bool((coins[2].grad[0] != 0).all())
+
+
 def test_a_kernel_that_ran_can_be_named() -> None:
     line_graph, h, coins = case("ring", 4)
     LAUNCHED.clear()

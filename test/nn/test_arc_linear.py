@@ -13,17 +13,16 @@ GRAPHS = {**SYMMETRIC, "random": random_graph(0)}
 def features(name, attr_width):
     """Features of the arcs of a graph, that ask for gradients."""
     edge_index, num_nodes = GRAPHS[name]
-    arcs = EulerianLineGraph.from_edge_index(edge_index, num_nodes).arcs
+    line_graph = EulerianLineGraph.from_edge_index(edge_index, num_nodes)
     generator = torch.Generator().manual_seed(0)
     x = torch.randn(num_nodes, 3, dtype=torch.float64, generator=generator, requires_grad=True)
-    attr = torch.randn(arcs.size(1), attr_width, dtype=torch.float64, generator=generator, requires_grad=True)
-    return ArcFeatures(x, *arcs, attr if attr_width else None)
+    attr = torch.randn(line_graph.num_arcs, attr_width, dtype=torch.float64, generator=generator, requires_grad=True)
+    return ArcFeatures(x, line_graph, attr if attr_width else None)
 
 
 def test_rows_are_source_then_target_then_attributes():
-    rows = ArcFeatures(
-        torch.tensor([[1.0], [2.0]]), torch.tensor([0, 1]), torch.tensor([1, 0]), torch.tensor([[7.0], [8.0]])
-    ).dense()
+    line_graph = EulerianLineGraph.from_edge_index(torch.tensor([[0], [1]]), 2)
+    rows = ArcFeatures(torch.tensor([[1.0], [2.0]]), line_graph, torch.tensor([[7.0], [8.0]])).dense()
     assert rows.tolist() == [[1, 2, 7], [2, 1, 8]]
 
 

@@ -110,7 +110,7 @@ def test_scores_follow_equation_1(attr_width, name):
     line_graph, coin = EulerianLineGraph.from_edge_index(*GRAPHS[name]), coin_of("scores", 6 + attr_width, negative_slope=0.2)
     x, attr = features(line_graph.num_nodes, "none"), normal(line_graph.num_arcs, attr_width) if attr_width else None
     arcs = line_graph.arcs.t().tolist()
-    h = ArcFeatures(x, *line_graph.arcs, attr).dense()
+    h = ArcFeatures(x, line_graph, attr).dense()
     entries = iter(torch.cat([b.flatten() for b in coin(x, line_graph, attr)]))
     for v in line_graph.block_vertices.tolist():
         outgoing = [a for a, (source, _) in enumerate(arcs) if source == v]
@@ -199,7 +199,7 @@ def test_with_bilinear_scores_the_largest_block_changes_neither_coins_nor_gradie
 def test_bilinear_scores_follow_their_formula():
     line_graph, coin = EulerianLineGraph.from_edge_index(*star(4)), coin_of("scores", 8, scores="bilinear")
     x, attr = features(5, "none"), normal(line_graph.num_arcs, 2)
-    h = ArcFeatures(x, *line_graph.arcs, attr).dense()
+    h = ArcFeatures(x, line_graph, attr).dense()
     out = torch.arange(4, 8)  # the arcs of the center, which come last
     left = torch.tanh(h[line_graph.reverse[out]] @ coin.lin_source.weight.t())
     right = torch.tanh(h[out] @ coin.lin_target.weight.t())

@@ -8,8 +8,7 @@ from torch_geometric.data import Data
 
 from gump import EulerianLineGraph
 from gump.nn import GUMP
-from gump.transforms import AddLineGraph
-from gump.transforms import CapDegree
+from gump.transforms import AddLineGraph, CapDegree
 
 
 def graph(edge_index: torch.Tensor, num_nodes: int) -> Data:

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from gump.nn.arc_linear import ArcFeatures, ArcLinear
+from gump.nn.linear import linear
 from gump.nn.propagation import Propagation
 
 
@@ -34,4 +35,4 @@ class ArcGCNConv(torch.nn.Module):
         """Transforms and propagates."""
         if isinstance(h, ArcFeatures):  # narrower after the weights, which commute with the operator
             return propagate(self.lin.product(h)) + self.lin.bias
-        return self.lin(propagate(h))
+        return linear(self.lin, propagate(h), propagate.mask)

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from gump.nn.arc_linear import ArcFeatures, ArcLinear
+from gump.nn.linear import linear
 from gump.nn.propagation import Propagation
 
 
@@ -40,7 +41,9 @@ class ArcGINConv(torch.nn.Module):
 
     def forward(self, h: Tensor | ArcFeatures, propagate: Propagation) -> Tensor:
         """Transforms and propagates."""
+        scale = 1 + self.eps
         if isinstance(h, ArcFeatures):  # narrower after the weights, which commute with the operator
-            product = self.lin.product(h)
-            return self.lin_out(self.act((1 + self.eps) * product + propagate(product) + self.lin.bias))
-        return self.lin_out(self.act(self.lin((1 + self.eps) * h + propagate(h))))
+            first = self.act(propagate(self.lin.product(h), scale) + self.lin.bias)
+        else:
+            first = linear(self.lin, propagate(h, scale), propagate.mask, self.act)
+        return linear(self.lin_out, first, propagate.mask)

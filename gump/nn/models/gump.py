@@ -231,9 +231,9 @@ class GUMP(torch.nn.Module):
         start = self.start(x, edge_index, edge_weight, edge_attr, batch, line_graph, mask)
         arc_mask = None if mask is None else select_rows(mask, start.line_graph.arcs[0])
         sparse = None if mask is None else False
-        propagate = Propagation(self.coin(*start), start.line_graph, sparse, self.coin.hubs(*start))
+        propagate = Propagation(self.coin(*start), start.line_graph, sparse, self.coin.hubs(*start), arc_mask)
         h = self._propagate(start, propagate, arc_mask)
-        out = torch.cat([start.x, mean_of_incoming(h, start.line_graph)], dim=-1)
+        out = torch.cat([start.x, mean_of_incoming(h, start.line_graph, arc_mask)], dim=-1)
         out = out if self.lin is None else self.lin(out)
         return (out, h) if return_arcs else out
 
@@ -303,8 +303,7 @@ class GUMP(torch.nn.Module):
 
     def _propagate(self, start: Start, propagate: Propagation, mask: Tensor | None) -> Tensor:
         """Runs the layers."""
-        source, target = start.line_graph.arcs
-        h = self._layer(0, ArcFeatures(start.x, source, target, start.arc_attr), propagate, mask)
+        h = self._layer(0, ArcFeatures(start.x, start.line_graph, start.arc_attr, mask), propagate, mask)
         states = [h]
         for k in range(1, self.num_layers):
             new = self._layer(k, h, propagate, mask)

@@ -155,7 +155,7 @@ class NBAGNN(torch.nn.Module):
             line_graph = EulerianLineGraph.from_edge_index(edge_index, x.size(0))
         arc_attr = self._arc_attr(x, edge_index, edge_attr, line_graph)
         x = self.encoder(x)
-        h = self.act(self.start(ArcFeatures(x, line_graph.arcs[0], line_graph.arcs[1], arc_attr)))  # [num_arcs, hidden_channels]
+        h = self.act(self.start(ArcFeatures(x, line_graph, arc_attr)))  # [num_arcs, hidden_channels]
         for k in range(self.num_layers):
             h = self.layer(k, h, line_graph, arc_attr)
         x = self.readout(self._means(h, x, line_graph))

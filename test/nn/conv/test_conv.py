@@ -43,7 +43,7 @@ def setting(graph, attr_width):
     torch.manual_seed(1)
     blocks = [torch.randn(g.num_blocks, g.degree, g.degree, dtype=torch.float64) for g in line_graph.groups]
     attr = torch.randn(line_graph.num_arcs, attr_width, dtype=torch.float64) if attr_width else None
-    features = ArcFeatures(torch.randn(num_nodes, 2, dtype=torch.float64, requires_grad=True), *line_graph.arcs, attr)
+    features = ArcFeatures(torch.randn(num_nodes, 2, dtype=torch.float64, requires_grad=True), line_graph, attr)
     return Propagation(blocks, line_graph), features
 
 

@@ -1,0 +1,30 @@
+"""Linear layers with what follows them, by a kernel where there is one."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from gump.kernels import runs_kernels
+
+
+def linear(layer: torch.nn.Linear, x: Tensor, mask: Tensor | None = None, act: Callable[[Tensor], Tensor] | None = None) -> Tensor:
+    """Computes ``act(layer(x))``, on a GPU with the bias and a ReLU in one pass.
+
+    Args:
+        layer: The layer.
+        x: The rows.
+        mask: Which rows count; others come out as anything.
+        act: The nonlinearity that follows; by default none.
+    """
+    weight = layer.weight
+    if x.dim() == 2 and runs_kernels(x, weight) and not torch.is_autocast_enabled("cuda"):
+        from gump.kernels.linear import holds
+        from gump.kernels.linear import linear as fused_linear
+
+        if holds(layer.in_features, layer.out_features):
+            relu = act is torch.relu or isinstance(act, torch.nn.ReLU)
+            out = fused_linear(x, weight, layer.bias, mask, relu)
+            return out if act is None or relu else act(out)
+    out = layer(x)
+    return out if act is None else act(out)

@@ -1,0 +1,76 @@
+import pytest
+import torch
+
+from gump.kernels import LAUNCHED
+from gump.kernels.linear import holds, linear
+
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def case(num_rows: int, num_in: int, num_out: int) -> tuple[torch.Tensor, ...]:
+    torch.manual_seed(0)
+    shapes = (num_rows, num_in), (num_out, num_in), (num_out,)
+    x, weight, bias = (torch.randn(shape, device=DEVICE, requires_grad=True) for shape in shapes)
+    return x, weight, bias, torch.rand(num_rows, device=DEVICE) < 0.6
+
+
+@pytest.mark.parametrize("relu", [False, True])
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("shape", [(1, 1, 1), (70, 5, 33), (200, 64, 64), (40, 128, 64), (30, 64, 200)])
+def test_one_pass_equals_torch_and_so_do_its_gradients(shape: tuple[int, int, int], masked: bool, relu: bool) -> None:
+    x, weight, bias, mask = case(*shape)
+    mask = mask if masked else torch.ones_like(mask)
+    expected = torch.nn.functional.linear(x.double(), weight.double(), bias.double())
+    expected = (expected.relu() if relu else expected) * mask.unsqueeze(-1)
+    out = linear(x, weight, bias, mask if masked else None, relu)
+    torch.testing.assert_close(out.double(), expected, atol=2e-5, rtol=2e-5)
+    along = torch.randn_like(out)
+    ours = torch.autograd.grad((out * along).sum(), [x, weight, bias])
+    theirs = torch.autograd.grad((expected * along).sum(), [x, weight, bias])
+    for a, b in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(a, b, atol=2e-4, rtol=2e-4)
+
+
+def test_without_a_bias() -> None:
+    x, weight, _, _ = case(10, 4, 3)
+    out = linear(x, weight)
+    torch.testing.assert_close(out, x @ weight.t(), atol=1e-5, rtol=1e-5)
+    out.sum().backward()
+    torch.testing.assert_close(weight.grad, x.sum(0).expand(3, -1), atol=1e-5, rtol=1e-5)
+
+
+def test_what_padding_holds_makes_no_difference() -> None:
+    x, weight, bias, mask = case(300, 8, 8)
+    dirty = torch.where(mask.unsqueeze(-1), x, torch.nan).detach().requires_grad_()
+    out = linear(dirty, weight, bias, mask, relu=True)
+    assert bool((out[~mask] == 0).all())
+    out.sum().backward()
+    assert bool(weight.grad.isfinite().all())
+    assert bool((dirty.grad[~mask] == 0).all())
+
+
+def test_replicas_side_by_side_equal_each_alone() -> None:
+    x, weight, bias, mask = (t.detach() for t in case(50, 6, 7))
+    xs, weights = torch.stack([x, -x, 2 * x]), torch.stack([weight, weight + 1, -weight]).requires_grad_()
+    masks = torch.stack([mask, ~mask, mask])
+    out = torch.vmap(lambda x, w, m: linear(x, w, bias, m, True))(xs, weights, masks)
+    out.square().sum().backward()
+    for r in range(3):
+        own = weights[r].detach().requires_grad_()
+        alone = linear(xs[r], own, bias, masks[r], True)
+        alone.square().sum().backward()
+        torch.testing.assert_close(out[r], alone)
+        torch.testing.assert_close(weights.grad[r], own.grad)
+
+
+def test_large_layers_are_left_to_torch() -> None:
+    assert holds(64, 64)
+    assert holds(128, 256)
+    assert not holds(512, 16)
+    assert not holds(256, 256)
+
+
+def test_a_kernel_that_ran_can_be_named() -> None:
+    LAUNCHED.clear()
+    linear(torch.ones(2, 3, device=DEVICE), torch.ones(4, 3, device=DEVICE))
+    assert {"linear"} == LAUNCHED
