@@ -132,14 +132,15 @@ class EulerianLineGraph:
             raise ValueError("'data' must carry a line graph (got none); apply gump.transforms.AddLineGraph to it first")
         arcs, reverse, edge_arc = data.arc_index, data.arc_reverse, data.edge_arc
         directed = "arc_listed" in data
-        fits = edge_arc.numel() == data.edge_index.size(1) and (arcs.numel() == 0 or int(arcs.max()) < int(data.num_nodes or 0))
+        fits = edge_arc.numel() == data.edge_index.size(1) and reverse.numel() == arcs.size(1)
+        fits = fits and (arcs.numel() == 0 or int(arcs.max()) < int(data.num_nodes or 0))
         if fits and data.batch is not None:
             graph = data.batch[arcs[0]]
             num_arcs = graph.bincount(minlength=int(data.batch[-1:].sum()) + 1)
             first_arc = num_arcs.cumsum(0) - num_arcs
             reverse = reverse + first_arc[graph]
             edge_arc = edge_arc + first_arc[data.batch[data.edge_index[0]]]
-        if not fits or not torch.equal(arcs[:, edge_arc], data.edge_index):
+        if not fits or not _lists(arcs, reverse, edge_arc, data.edge_index):
             raise ValueError(_STALE)
         listed = data.arc_listed if directed else torch.ones_like(reverse, dtype=torch.bool)
         return cls._sorted_by_degree(arcs, reverse, int(data.num_nodes or 0), edge_arc, listed, directed, reduce)
@@ -352,3 +353,14 @@ def _checked_num_nodes(edge_index: Tensor, num_nodes: int | None) -> int:
         offender = smallest if smallest < 0 else largest
         raise ValueError(f"'edge_index' must name vertices from 0 to num_nodes - 1 = {num_nodes - 1} (got {offender})")
     return num_nodes
+
+
+def _lists(arcs: Tensor, reverse: Tensor, edge_arc: Tensor, edge_index: Tensor) -> bool:
+    """Whether edges are those of the arcs: each at its own, and none of the arcs or their reverses left out."""
+    num_arcs = arcs.size(1)
+    if edge_arc.numel() == 0 or num_arcs == 0:
+        return edge_arc.numel() == num_arcs
+    if max(int(edge_arc.max()), int(reverse.max())) >= num_arcs:
+        return False
+    listed = torch.zeros(num_arcs, dtype=torch.bool, device=arcs.device).index_fill_(0, edge_arc, True)
+    return torch.equal(arcs[:, edge_arc], edge_index) and bool((listed | listed[reverse]).all())

@@ -29,7 +29,7 @@ def run(
     device: Annotated[str, typer.Option(help="cpu, cuda, or auto")] = "auto",
     devices: Annotated[int, typer.Option(min=1, help="how many of them share a batch")] = 1,
     jobs: Annotated[int, typer.Option(min=1, help="runs at a time, in processes of one thread")] = 1,
-    replicas: Annotated[int, typer.Option(min=1, help="runs side by side as one program")] = 1,
+    replicas: Annotated[int | None, typer.Option(min=1, help="runs side by side as one program")] = None,
     records: Annotated[Path, typer.Option(help="the folder of records")] = Path("records"),
     set_: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="a setting, such as train.epochs=2")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="replace records made with other settings")] = False,
@@ -54,7 +54,7 @@ def run(
             raise FileNotFoundError(f"there is no configuration in {', '.join(map(str, configs))}")
         if tensorboard and jobs > 1:
             raise ValueError("'--tensorboard' cannot follow several runs at a time; leave out --jobs")
-        if replicas > 1 and jobs > 1:
+        if replicas and jobs > 1:
             raise ValueError("'--replicas' and '--jobs' exclude each other: replicas are one program")
         if devices > 1 and jobs > 1:
             raise ValueError("'--devices' and '--jobs' exclude each other: either processes share a batch or they share the runs")

@@ -36,7 +36,7 @@ class Runner:
         watches: Called after every epoch.
         data_root: The folder of raw data, by default as the loaders find it.
         save_every_s: Seconds between checkpoints.
-        num_replicas: How many runs to train side by side as one program.
+        num_replicas: How many runs to train side by side as one program; by default each is trained by itself, in a loop that one can read.
     """
 
     records: Path = Path("records")
@@ -46,7 +46,7 @@ class Runner:
     watches: Sequence[Watch] = ()
     data_root: Path | None = None
     save_every_s: float = SAVE_EVERY_S
-    num_replicas: int = 1
+    num_replicas: int | None = None
 
     def run(self, config: Config, indices: Iterable[int] | None = None) -> Iterator[Record]:
         """Makes the records of a configuration, of all its runs or of those with these numbers."""

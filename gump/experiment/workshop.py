@@ -64,7 +64,7 @@ class Workshop:
         What was interrupted as a group goes on as that group, also if some of its records are written already: with dropout another group
         would be another draw.
         """
-        size, groups, left = self.runner.num_replicas, [], sorted(missing)
+        size, groups, left = self.runner.num_replicas or 1, [], sorted(missing)
         for path, members in self.runner.interrupted_groups(self.config).items():
             waiting = [index for index in members if not self.runner.path(self.config, index).is_file()]
             same = read_checkpoint(path, self._identity(members)) is not None
@@ -74,11 +74,11 @@ class Workshop:
         return groups + [left[i : i + size] for i in range(0, len(left), size)]
 
     def train(self, indices: Sequence[int]) -> list[Record]:
-        """Trains runs, side by side if there are several, and saves their records; one that is there stays as it is."""
+        """Trains runs, side by side or the only one by itself, and saves their records; one that is there stays as it is."""
         config, protocol, task = self.config, self.config.protocol, TASKS[self.dataset.task]
         reset_peak_memory(self.fabric.device)
         LAUNCHED.clear()
-        alone = len(indices) == 1  # on a GPU replicas add rows as they come, and so repeat up to rounding only
+        alone = self.runner.num_replicas is None  # on a GPU replicas add rows as they come, and so repeat up to rounding only
         torch.use_deterministic_algorithms(self.training.deterministic and alone, warn_only=True)
         splits = [self._split(index) for index in indices]
         models = []
@@ -134,6 +134,7 @@ class Workshop:
         """
         made: dict[str, Any] = {"torch": torch.__version__, "gump": gump.__version__, "device": self.fabric.device.type}
         made |= {"num_devices": self.fabric.world_size, "settings": made_by(self.config.settings), "indices": list(indices)}
+        made["replicas"] = self.runner.num_replicas is not None
         return json.dumps(made, sort_keys=True)
 
     def _padded(self, model: torch.nn.Module) -> PaddedStore:

@@ -11,6 +11,7 @@ import torch
 from fake_configs import tiny_config, tiny_tables
 
 import gump
+from gump.experiment import workshop
 from gump.experiment.checkpoint import write_checkpoint
 from gump.experiment.config import Config, load_config, make_configs
 from gump.experiment.memory import peak_memory
@@ -362,6 +363,16 @@ def test_runs_side_by_side_leave_the_records_that_each_would_leave_alone(tmp_pat
         assert one.predictions["target"] == other.predictions["target"]
         assert one.history["val_loss"] == pytest.approx(other.history["val_loss"], abs=2e-2), "up to single precision"
     assert not list(tmp_path.rglob("*.ckpt"))
+
+
+def test_a_single_run_can_be_trained_by_the_program_of_replicas(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config, used = tiny_config(protocol={"num_runs": 1}), []
+    [plain] = Runner(tmp_path / "plain").run(config)
+    real = workshop.ReplicaTrainer.fit
+    monkeypatch.setattr(workshop.ReplicaTrainer, "fit", lambda self, *args: used.append(len(self.indices)) or real(self, *args))
+    [one] = Runner(tmp_path / "one", num_replicas=1).run(config)
+    assert used == [1]
+    assert one.history["val_loss"] == pytest.approx(plain.history["val_loss"], abs=2e-2), "up to single precision"
 
 
 def test_only_missing_runs_are_trained_side_by_side(tmp_path: Path) -> None:

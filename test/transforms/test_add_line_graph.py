@@ -113,3 +113,13 @@ def test_in_a_batch_too() -> None:
     batch.edge_index = batch.edge_index[:, :3]
     with pytest.raises(ValueError, match="'data' must carry the line graph of its own edges"):
         EulerianLineGraph.from_data(batch)
+
+
+@pytest.mark.parametrize("both_ways", [False, True])
+def test_a_line_graph_of_edges_that_are_gone_is_refused(both_ways: bool) -> None:
+    edge_index = torch.tensor([[0, 1], [1, 2]])
+    edge_index = torch.cat([edge_index, edge_index.flip(0)], dim=1) if both_ways else edge_index
+    data = AddLineGraph()(Data(edge_index=edge_index, num_nodes=3))
+    mask = edge_index.sum(0) == 1  # only the first edge
+    with pytest.raises(ValueError, match="line graph"):
+        EulerianLineGraph.from_data(data.edge_subgraph(mask))
