@@ -106,6 +106,7 @@ class Workshop:
         for index, test_index, reached in zip(indices, tests, progress, strict=True):
             record = self._record(index, test_index.tolist(), reached, models[0])
             record.provenance["side_by_side_with"] = [other for other in indices if other != index]
+            record.provenance["program"] = "plain" if alone else "replicas"
             if self.fabric.is_global_zero and self.runner.finished(config, index) is None:
                 record.save(self.runner.records)
         if self.fabric.is_global_zero:

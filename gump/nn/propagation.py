@@ -34,7 +34,7 @@ class Propagation:
         line_graph: The arcs on which the states live.
         sparse: Whether to hold the operator as one sparse matrix; by default where that is faster.
         hubs: The blocks of the other groups, if there are any.
-        mask: Which arcs count; the others, which belong to padding, come out as anything.
+        mask: Which arcs count; the others, which belong to padding, get nothing from their neighbors.
 
     Shapes:
         - **blocks:** :math:`(\mathrm{num\_blocks}, d, d)` each
@@ -69,7 +69,7 @@ class Propagation:
     def __call__(self, h: Tensor, scale: Tensor | None = None) -> Tensor:
         """Propagates one step; with ``scale`` adds that multiple of what was there, as GIN does."""
         if not self.blocks and self.hubs is None:
-            return h
+            return h if scale is None else torch.addcmul(h, scale, h)
         own = self.blocks[0].dtype if self.hubs is None else self.hubs.core.dtype
         dtype = own if torch.is_autocast_enabled(h.device.type) else h.dtype
         with torch.autocast(h.device.type, enabled=False):  # rounding to half precision would undo what the projection did
@@ -77,6 +77,8 @@ class Propagation:
             if self.hubs is None and not self.sparse and runs_kernels(h, *self.blocks):
                 return self._by_kernel(h, scale).to(dtype)
             out = self._propagated(h)
+            if self.mask is not None:  # or what padding holds might grow with every layer
+                out = torch.where(self.mask.unsqueeze(-1), out, torch.zeros((), dtype=out.dtype, device=out.device))
             return (out if scale is None else torch.addcmul(out, scale, h)).to(dtype)
 
     def _propagated(self, h: Tensor) -> Tensor:

@@ -115,7 +115,8 @@ def _place(record: Record, num_replicas: int) -> list[str]:
     num_devices = record.provenance.get("num_devices") or 1
     words = ["--device", kind] if colon else []
     words += ["--devices", str(num_devices)] if num_devices > 1 else []
-    return words + (["--replicas", str(num_replicas)] if num_replicas > 1 else [])
+    side_by_side = num_replicas > 1 or record.provenance.get("program") == "replicas"
+    return words + (["--replicas", str(num_replicas)] if side_by_side else [])
 
 
 def _assignment(record: Record, key: str, text: str) -> str:

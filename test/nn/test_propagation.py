@@ -182,3 +182,15 @@ def test_under_autocast_half_precision_states_are_propagated_in_float32(sparse):
         out = Propagation([b.float() for b in blocks], line_graph, sparse)(h.bfloat16())
     assert out.dtype == torch.float32
     torch.testing.assert_close(out.double(), dense(line_graph, blocks) @ h.bfloat16().double(), rtol=1e-5, atol=1e-5)
+
+
+def test_padding_cannot_grow():
+    line_graph = EulerianLineGraph.from_edge_index(torch.tensor([[0, 1, 1], [1, 0, 2]]), 3)
+    blocks = [torch.full((g.num_blocks, g.degree, g.degree), 1e3, dtype=torch.float64) for g in line_graph.groups]
+    mask = torch.zeros(line_graph.num_arcs, dtype=torch.bool)
+    mask[0] = True
+    propagate = Propagation(blocks, line_graph, False, mask=mask)
+    h = torch.full((line_graph.num_arcs, 2), 1e300, dtype=torch.float64)
+    for _ in range(5):
+        h = torch.where(mask.unsqueeze(-1), 1.0, propagate(h))
+    assert bool((h[~mask] == 0).all())
