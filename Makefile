@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check wheel format benchmark smoke transfer clean
+.PHONY: help demo test test-all check wheel format benchmark smoke transfer results clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -69,6 +69,10 @@ smoke: $(READY) ## Two epochs of every system of the TU table with GIN, into out
 transfer: $(READY) ## The transfer figure with all its runs, into records and out/report; long
 	$(BIN)/gump run configs/transfer --jobs 2
 	$(BIN)/gump report
+
+results: $(READY) ## What the records say, beside the published numbers, into results
+	$(BIN)/gump report records/tu --out results/tu >/dev/null
+	$(BIN)/gump report records/transfer --out results/transfer >/dev/null
 
 clean: ## Remove the environment and everything that was built
 	rm -rf $(VENV) build dist out *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
