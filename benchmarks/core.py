@@ -4,7 +4,7 @@
 
 Steps came in two speeds, a factor of 1.7 apart for GCN and 1.45 for GCN-GUMP, and not for the literal reading. They come with two threads only,
 also within one process, and binding threads did not remove them, so run it several times, or with `--threads 1`: `results/core.txt` is one run,
-`results/core_runs.jsonl` seven, all with two threads.
+`results/core_runs.jsonl` eight, all with two threads, the last with hubs in the code.
 
 Times are medians of steps that alternate between the competitors, so that what else the machine does hits both alike; read the ratios, not the
 milliseconds. A step is forward, loss, backward and Adam in training mode on one batch. Collating the batch is in no step; for GUMP that includes
