@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+# One process per core, each with one thread, so that they do not wait for each other.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n auto
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-all check wheel format benchmark smoke transfer results clean
@@ -14,12 +16,12 @@ demo: $(READY) ## Train a GCN and GCN-GUMP on rings of growing size; a table, ou
 	$(BIN)/python examples/ring_transfer.py
 
 test: check ## Style, types, tests, and the wheel in an environment of its own
-	$(BIN)/pytest
+	$(PYTEST)
 	@$(MAKE) --no-print-directory wheel
 	@echo "make test: all passed"
 
 test-all: check ## The same with the slow tests
-	$(BIN)/pytest -m ""
+	$(PYTEST) -m ""
 	@$(MAKE) --no-print-directory wheel
 	@echo "make test-all: all passed"
 

@@ -157,7 +157,7 @@ def test_an_interruption_is_said_in_one_line(gump: Call, config: Path, monkeypat
     monkeypatch.setattr("gump.experiment.workshop.Trainer.fit", interrupt)
     result = gump("run", config, "--device", "cpu")
     assert result.exit_code == 130
-    assert result.stderr.splitlines() == ["interrupted; what is finished is kept, and the same command goes on from here"]
+    assert result.stderr.splitlines() == ["interrupted; runs that are finished are kept, and the same command goes on from them"]
 
 
 def test_a_missing_package_is_said_in_one_line(gump: Call, config: Path, monkeypatch: pytest.MonkeyPatch) -> None:

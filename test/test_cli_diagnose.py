@@ -134,7 +134,8 @@ def test_bad_input_is_refused_in_one_line(gump: Call, tmp_path: Path) -> None:
         (["lonely.txt"], "must have an edge between two vertices"),
         (["gaps.txt"], "must have at most 100,000,000 vertices (got 1,000,000,000)"),
         (["fake", "--index", "32"], "'index' must be from 0 to 31, the graphs of fake (got 32)"),
-        (["fake", "--memory", "0"], "'budget_gb' must be above 0 (got 0.0)"),
+        (["fake", "--memory", "0"], "'--memory' must be a number of gigabytes above 0 (got 0.0)"),
+        (["fake", "--memory", "inf"], "'--memory' must be a number of gigabytes above 0 (got inf)"),
         (["Ring-7"], "'num_nodes' must be even"),
     ]:
         result = gump(*arguments)

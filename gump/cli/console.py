@@ -19,7 +19,7 @@ def plain_errors() -> Iterator[None]:
         typer.echo(f"error: {' '.join(str(error).split())}", err=True)
         raise typer.Exit(1) from error
     except KeyboardInterrupt:
-        typer.echo("interrupted; what is finished is kept, and the same command goes on from here", err=True)
+        typer.echo("interrupted; runs that are finished are kept, and the same command goes on from them", err=True)
         raise typer.Exit(130) from None
 
 

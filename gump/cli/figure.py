@@ -56,7 +56,11 @@ def figure(
         if not has_content(found):
             raise ValueError(f"there is nothing to draw in the figure '{name}'")
         text = as_json(found)
-        written = save_figure(kind.draw(json.loads(text)), out / name, pdf=True, png=png)
+        try:
+            drawn = kind.draw(json.loads(text))
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"the data of the figure '{name}' must be as it was saved (got something else at {error})") from error
+        written = save_figure(drawn, out / name, pdf=True, png=png)
         write_atomically(out / f"{name}.json", text.encode())
         typer.echo("\n".join(map(str, [*written, out / f"{name}.json"])))
 

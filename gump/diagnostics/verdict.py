@@ -89,7 +89,7 @@ def _text(measured: Bottleneck, narrow: str, far: bool, usual: float) -> str:
         kind = "a bottleneck" if narrow == "yes" else "a mild bottleneck"
         text = (
             f"{kind}: {behind} are joined to the rest by {edges}, and in {_count(measured.diameter, 'layer')}, the longest distance, at most "
-            f"{share} of what they hold gets across, whatever the model; unitary layers keep what crosses, only rewiring widens the cut"
+            f"{share} of the dimensions of a walk on arcs get across, whatever its coins; more layers or rewiring let more through"
         )
         text += f"; and a long way, {distance}" if far else ""
     if measured.num_components > 1:

@@ -115,8 +115,8 @@ def diagnose(
         raise ValueError(f"'index' must be from 0 to {len(graphs) - 1}, the graphs of {title} (got {index})")
     if num_sampled < 1 or hidden_channels < 1:
         raise ValueError(f"'num_sampled' and 'hidden_channels' must be at least 1 (got {num_sampled} and {hidden_channels})")
-    if budget_gb is not None and budget_gb <= 0:
-        raise ValueError(f"'budget_gb' must be above 0 (got {budget_gb})")
+    if budget_gb is not None and not 0 < budget_gb < float("inf"):
+        raise ValueError(f"'--memory' must be a number of gigabytes above 0 (got {budget_gb})")
     chosen = [index] if index is not None else list(range(len(graphs)))
     measured = {
         i: found for i in _sample(chosen, num_sampled, seed) if (found := _measure(graphs[i], title, single=len(chosen) == 1))

@@ -42,8 +42,8 @@ def jacobian_study(
     steps of Newton-Schulz.
 
     The initialization matters as much as the operator: with glorot weights a ReLU halves a signal's energy in every layer, whatever
-    propagates it. So ``weights="he"`` and ``"glorot"`` are controls, in which GUMP and the plain networks (GCN, GIN and those after
-    rewirings) draw the weights of their layers by the same rule.
+    propagates it without amplifying, as GIN's sum does. So ``weights="he"`` and ``"glorot"`` are controls, in which GUMP and the plain
+    networks (GCN, GIN and those after rewirings) draw the weights of their layers by the same rule.
 
     Args:
         graphs: Graphs with features, such as ``load_tu("NCI1")``.

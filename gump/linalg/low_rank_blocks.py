@@ -49,7 +49,8 @@ class LowRankBlocks(NamedTuple):
         blocks = []
         for (size, count), q, c in zip(sizes.items(), basis, cores.split(list(sizes.values())), strict=True):
             q = q.view(count, size, -1)
-            blocks.append(q @ c @ q.mT + self.identity * torch.eye(size, dtype=q.dtype, device=q.device))
+            with torch.autocast(q.device.type, enabled=False):
+                blocks.append(q @ c @ q.mT + self.identity * torch.eye(size, dtype=q.dtype, device=q.device))
         return blocks
 
 

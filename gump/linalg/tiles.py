@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any, NamedTuple
 
@@ -41,10 +42,15 @@ class Tiles(NamedTuple):
             sizes: For every size of a block, ascending, how many blocks have it.
             device: Where the tensors lie.
         """
+        made = _made.__wrapped__ if torch.is_inference_mode_enabled() else _made  # what is made there cannot be used elsewhere
+        return made(tuple(sizes.items()), torch.device(device))
+
+    @classmethod
+    def _of(cls, sizes: dict[int, int], device: torch.device) -> Tiles:
         num_blocks, num_rows = sum(sizes.values()), sum(size * count for size, count in sizes.items())
         num_tiles = sum(math.ceil(size / TILE) * count for size, count in sizes.items())
-        count = torch.tensor(list(sizes.values()), device=device)
-        size = torch.tensor(list(sizes), device=device).repeat_interleave(count, output_size=num_blocks)
+        count = torch.tensor(list(sizes.values()), dtype=torch.long, device=device)
+        size = torch.tensor(list(sizes), dtype=torch.long, device=device).repeat_interleave(count, output_size=num_blocks)
         tiles = (size + TILE - 1) // TILE
         first_row, first_tile = size.cumsum(0) - size, tiles.cumsum(0) - tiles
         block = torch.arange(num_blocks, device=device).repeat_interleave(tiles, output_size=num_tiles)
@@ -77,6 +83,12 @@ class Tiles(NamedTuple):
             - **output:** :math:`(\mathrm{num\_tiles}, T, 1)`
         """
         return (self.taken * self.degree.to(dtype).rsqrt().unsqueeze(-1)).unsqueeze(-1)
+
+
+@functools.lru_cache(maxsize=16)
+def _made(sizes: tuple[tuple[int, int], ...], device: torch.device) -> Tiles:
+    """Kept, since to make them waits for the device, and what is recorded there must not."""
+    return Tiles._of(dict(sizes), device)
 
 
 class _Cut(torch.autograd.Function):

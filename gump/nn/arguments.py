@@ -31,7 +31,7 @@ def check_both_directions(edge_index: Tensor, edge_weight: Tensor | None, num_no
         ValueError: 'edge_index' must have every edge in both directions with the same weight (got (1, 2) without (2, 1)); apply \
 torch_geometric.transforms.ToUndirected to the data
     """
-    if not can_look(edge_index):
+    if not can_look(edge_index) or not (edge_weight is None or can_look(edge_weight)):
         return
     source, target = edge_index
     weight = torch.ones(source.numel(), dtype=torch.double) if edge_weight is None else edge_weight.detach().flatten().double()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import torch
@@ -92,8 +93,8 @@ class Coin(torch.nn.Module):
         negative_slope: Of the LeakyReLU.
         scores: ``"additive"`` for those of equation 1, ``"bilinear"`` for those of low rank.
         score_rank: The rank :math:`k` of bilinear scores, at most ``attention_channels``, of which they have no more.
-        max_block: The most neighbors of a vertex that gets a block of its own. Only ``"bounded"``, ``"grover"`` and ``"ones"`` have a form
-            for more.
+        max_block: The most neighbors of a vertex that gets a block of its own, for ``"bounded"``, ``"grover"`` and ``"ones"``, which have a
+            form for more. The other coins have blocks only, as long as memory lasts.
 
     Shapes:
         - **output:** for each of the line graph's groups of a degree up to ``max_block`` :math:`(\mathrm{num\_blocks}, d, d)`; row i belongs
@@ -122,7 +123,7 @@ class Coin(torch.nn.Module):
         if not 0 <= beta < 1:
             raise ValueError(f"'beta' must be at least 0 and below 1 (got {beta})")
         self.kind, self.beta, self.num_steps, self.negative_slope = kind, beta, num_steps, negative_slope
-        self.bilinear, self.max_block = scores == "bilinear", max_block
+        self.bilinear, self.max_block = scores == "bilinear", max_block if kind in AT_HUBS else sys.maxsize
         self.score_rank = min(score_rank, attention_channels)
         attention_channels = self.score_rank if self.bilinear else attention_channels
         if kind not in ("grover", "ones"):
@@ -137,7 +138,6 @@ class Coin(torch.nn.Module):
 
     def forward(self, x: Tensor, line_graph: EulerianLineGraph, arc_attr: Tensor | None = None) -> list[Tensor]:
         """Computes the coins of the vertices up to ``max_block`` from vertex features and arc attributes."""
-        self._check_hubs(line_graph)
         self._check_memory(line_graph, x)
         if self.kind in ("grover", "ones"):
             like = x if x.dtype == torch.float64 else x.float()
@@ -150,7 +150,6 @@ class Coin(torch.nn.Module):
         sizes = {degree: count for degree, count in line_graph.block_sizes.items() if degree > self.max_block}
         if not sizes:
             return None
-        self._check_hubs(line_graph)
         tiles, dtype = Tiles.of(sizes, x.device), x.dtype if x.dtype == torch.float64 else torch.float32
         if self.kind == "grover":
             return even_blocks(tiles, -1.0, torch.full((tiles.num_blocks,), 2.0, device=x.device), dtype)
@@ -163,15 +162,6 @@ class Coin(torch.nn.Module):
 
     def _dense_groups(self, line_graph: EulerianLineGraph) -> list[BlockGroup]:
         return [group for group in line_graph.groups if group.degree <= self.max_block]
-
-    def _check_hubs(self, line_graph: EulerianLineGraph) -> None:
-        """Refuses hubs where the coin has no form for them."""
-        degree = line_graph.max_degree
-        if degree > self.max_block and self.kind not in AT_HUBS:
-            raise ValueError(
-                f"'max_block' must be at least {degree:,} for coin='{self.kind}', the degree of vertex {int(line_graph.block_vertices[-1])} "
-                f"(got {self.max_block}); raise it, or take coin='bounded', which has a form for hubs"
-            )
 
     def _check_memory(self, line_graph: EulerianLineGraph, x: Tensor) -> None:
         """Refuses a graph whose coins cannot fit, before the allocator does, and names the vertex to blame."""
@@ -296,7 +286,7 @@ class Coin(torch.nn.Module):
     def __repr__(self) -> str:
         setting = {"bounded": f", beta={self.beta}", "newton_schulz": f", num_steps={self.num_steps}"}.get(self.kind, "")
         setting += ", scores='bilinear'" if self.bilinear and self.kind not in ("grover", "ones") else ""
-        setting += f", max_block={self.max_block}" if self.max_block != MAX_BLOCK else ""
+        setting += f", max_block={self.max_block}" if self.kind in AT_HUBS and self.max_block != MAX_BLOCK else ""
         return f"{type(self).__name__}('{self.kind}'{setting})"
 
 

@@ -87,8 +87,8 @@ class BatchNorm(torch.nn.Module):
         if not self.training:
             return self._scaled(x, self.running_mean, self.running_var)
         weight = mask.to(x.dtype).unsqueeze(-1)
-        count = weight.sum()
-        mean = (x * weight).sum(0) / count.clamp_min(1)
+        count, x = weight.sum(), torch.where(weight > 0, x, torch.zeros((), dtype=x.dtype, device=x.device))
+        mean = x.sum(0) / count.clamp_min(1)
         var = ((x - mean).square() * weight).sum(0) / count.clamp_min(1)
         several = (count > 1).to(x.dtype)
         with torch.no_grad():

@@ -9,7 +9,12 @@ from gump.nn.arguments import check_both_directions
 
 
 def normalized_adjacency(
-    edge_index: Tensor, edge_weight: Tensor | None, num_nodes: int, dtype: torch.dtype, self_loops: bool = True
+    edge_index: Tensor,
+    edge_weight: Tensor | None,
+    num_nodes: int,
+    dtype: torch.dtype,
+    self_loops: bool = True,
+    member: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     r"""Divides every edge by the square roots of the degrees at its ends, as graph convolutional networks (`Kipf & Welling, ICLR 2017
     <https://openreview.net/forum?id=SJU4ayYgl>`_) do.
@@ -27,6 +32,7 @@ def normalized_adjacency(
         num_nodes: The number of vertices.
         dtype: The type of the result.
         self_loops: Whether every vertex gets a self-loop of weight one first.
+        member: Which edges count; by default all.
 
     Shapes:
         - **edge_index:** :math:`(2, E)`
@@ -42,10 +48,11 @@ def normalized_adjacency(
     """
     source, target = edge_index
     weight = torch.ones_like(source, dtype=dtype) if edge_weight is None else edge_weight.reshape(-1).to(dtype)
+    weight = weight if member is None else weight * member
     zeros = torch.zeros(num_nodes, dtype=dtype, device=edge_index.device)
     if self_loops:
         is_loop = (source == target).to(dtype)
-        count = zeros.scatter_add(0, target, is_loop)
+        count = zeros.scatter_add(0, target, is_loop if member is None else is_loop * member)
         total = zeros.scatter_add(0, target, is_loop * weight)
         loops = torch.arange(num_nodes, device=edge_index.device)
         edge_index = torch.cat([edge_index, loops.expand(2, -1)], dim=1)

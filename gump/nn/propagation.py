@@ -34,7 +34,7 @@ class Propagation:
         line_graph: The arcs on which the states live.
         sparse: Whether to hold the operator as one sparse matrix; by default where that is faster.
         hubs: The blocks of the other groups, if there are any.
-        mask: Which arcs count; the others, which belong to padding, get nothing from their neighbors.
+        mask: Which arcs count; the others, which belong to padding, come out as zero.
 
     Shapes:
         - **blocks:** :math:`(\mathrm{num\_blocks}, d, d)` each
@@ -77,9 +77,10 @@ class Propagation:
             if self.hubs is None and not self.sparse and runs_kernels(h, *self.blocks):
                 return self._by_kernel(h, scale).to(dtype)
             out = self._propagated(h)
+            out = out if scale is None else torch.addcmul(out, scale, h)
             if self.mask is not None:  # or what padding holds might grow with every layer
                 out = torch.where(self.mask.unsqueeze(-1), out, torch.zeros((), dtype=out.dtype, device=out.device))
-            return (out if scale is None else torch.addcmul(out, scale, h)).to(dtype)
+            return out.to(dtype)
 
     def _propagated(self, h: Tensor) -> Tensor:
         if not self.blocks or not (self.sparse or runs_kernels(h, *self.blocks)):

@@ -101,7 +101,7 @@ def _verdicts(frame: pd.DataFrame) -> Iterator[str]:
     yield f"Of {_count(len(judged), 'number')} with a published one beside it, {', '.join(told)}."
     if (short := judged[judged["verdict"] == "short"]).empty:
         return
-    yield "Short of the published number:"
+    yield "Short of the best published number, be it the first or one of the others:"
     yield markdown(
         _columns(details(short), ["Dataset", "Method", "Set otherwise", "Runs", "Ours", "Selected by", "Published", "Others"])
     )

@@ -41,6 +41,8 @@ class CapDegree(BaseTransform):
     def __init__(self, max_degree: int, seed: int = 0) -> None:
         if max_degree < 1:
             raise ValueError(f"'max_degree' must be at least 1 (got {max_degree})")
+        if seed < 0:
+            raise ValueError(f"'seed' must be at least 0 (got {seed})")
         self.max_degree, self.seed = max_degree, seed
 
     def forward(self, data: Data) -> Data:

@@ -66,8 +66,8 @@ def test_words_by_hand() -> None:
         "lies there through in as many layers"
     )
     assert verdict(bottleneck(*barbell(5))).text == (
-        "a bottleneck: 5 of 10 vertices are joined to the rest by 1 edge, and in 3 layers, the longest distance, at most 14.3% of what they "
-        "hold gets across, whatever the model; unitary layers keep what crosses, only rewiring widens the cut"
+        "a bottleneck: 5 of 10 vertices are joined to the rest by 1 edge, and in 3 layers, the longest distance, at most 14.3% of the dimensions "
+        "of a walk on arcs get across, whatever its coins; more layers or rewiring let more through"
     )
     assert (
         "no bottleneck but a long way: the farthest vertices are 20 hops apart, where a random graph of this size has about 5;"

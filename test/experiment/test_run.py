@@ -72,6 +72,7 @@ def test_a_record_says_where_it_was_made(tmp_path: Path) -> None:
         "precision",
         "host",
         "side_by_side_with",
+        "program",
     }
     assert (
         provenance["versions"]["torch"] == torch.__version__.split("+")[0] or provenance["versions"]["torch"] == torch.__version__

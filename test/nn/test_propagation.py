@@ -184,7 +184,8 @@ def test_under_autocast_half_precision_states_are_propagated_in_float32(sparse):
     torch.testing.assert_close(out.double(), dense(line_graph, blocks) @ h.bfloat16().double(), rtol=1e-5, atol=1e-5)
 
 
-def test_padding_cannot_grow():
+@pytest.mark.parametrize("scale", [None, torch.tensor(2.0, dtype=torch.float64)])
+def test_padding_cannot_grow(scale):
     line_graph = EulerianLineGraph.from_edge_index(torch.tensor([[0, 1, 1], [1, 0, 2]]), 3)
     blocks = [torch.full((g.num_blocks, g.degree, g.degree), 1e3, dtype=torch.float64) for g in line_graph.groups]
     mask = torch.zeros(line_graph.num_arcs, dtype=torch.bool)
@@ -192,5 +193,5 @@ def test_padding_cannot_grow():
     propagate = Propagation(blocks, line_graph, False, mask=mask)
     h = torch.full((line_graph.num_arcs, 2), 1e300, dtype=torch.float64)
     for _ in range(5):
-        h = torch.where(mask.unsqueeze(-1), 1.0, propagate(h))
+        h = torch.where(mask.unsqueeze(-1), 1.0, propagate(h, scale))
     assert bool((h[~mask] == 0).all())

@@ -102,6 +102,8 @@ class GRITConv(torch.nn.Module):
         super().__init__()
         if channels % heads != 0:
             raise ValueError(f"'channels' must be a multiple of 'heads', {heads} (got {channels})")
+        if not 0 < clamp <= 40:
+            raise ValueError(f"'clamp' must be above 0 and at most 40, where its exponential still is a number (got {clamp})")
         self.channels, self.heads, self.clamp = channels, heads, clamp
         self.act, self.dropout = activation_resolver(act), torch.nn.Dropout(dropout)
         self.attention_dropout = torch.nn.Dropout(attention_dropout)

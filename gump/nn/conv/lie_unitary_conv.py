@@ -31,7 +31,7 @@ class LieUnitaryConv(torch.nn.Module):
         \mathbf{Q}_k + \mathbf{Q}_{k-1}, \quad \mathbf{Q}_0 = \mathbf{I}, \quad \mathbf{Q}_1 = \tfrac{1}{r} \mathcal{L},
 
     with Bessel functions :math:`J_k` and a bound :math:`r` on the length :math:`\lVert \mathbf{W} + \mathbf{W}^{\dagger} \rVert` of the turn. It has
-    as many terms as rounding can tell apart, about :math:`r + 10` in single precision, and so stays a turn however the weights grow. A
+    as many terms as rounding can tell apart, :math:`r` and some multiples of :math:`r^{1/3}`, and so stays a turn however the weights grow. A
     Taylor sum of ten terms, which the public code takes whatever the length, is off by a factor of a thousand at :math:`r = 10`. To know the
     length waits for the device.
 
@@ -113,7 +113,7 @@ def _bound(matrix: Tensor) -> float:
 
 def _coefficients(length: float, dtype: torch.dtype) -> list[float]:
     """The coefficients of the series, at least two, up to the last that is not lost in rounding."""
-    values = 2 * jv(np.arange(math.ceil(length) + 60), length)
+    values = 2 * jv(np.arange(math.ceil(length + 16 * length ** (1 / 3)) + 30), length)  # the tail falls over a width of that order
     values[0] /= 2
     last = int(np.flatnonzero(np.abs(values) > 0.1 * torch.finfo(dtype).eps)[-1])
     return [float(value) for value in values[: max(last + 1, 2)]]

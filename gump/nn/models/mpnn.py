@@ -149,10 +149,10 @@ class MPNN(torch.nn.Module):
                 weight = None
                 if member is not None:  # an edge of another relation brings a row of zeros, see _apply
                     index = torch.stack([edge_index[0] + x.size(0) * ~member, edge_index[1]])
+            elif self.conv == "gcn":
+                index, weight = normalized_adjacency(index, weight, x.size(0), x.dtype, member=member)
             elif member is not None:
                 weight = member.to(x.dtype) if weight is None else weight * member
-            if self.conv == "gcn":
-                index, weight = normalized_adjacency(index, weight, x.size(0), x.dtype)
             operators.append((index, weight))
         return operators
 

@@ -74,6 +74,9 @@ def load_data(path: str | os.PathLike[str], name: str) -> dict[str, Any]:
     if not isinstance(data, dict) or data.get("figure") != name:
         found = data.get("figure") if isinstance(data, dict) else None
         raise ValueError(f"{path} must be saved data of the figure '{name}' (got {found!r} as its 'figure')")
+    rows = data.get("rows")
+    if not isinstance(rows, list) or not all(isinstance(row, list) and all(isinstance(p, dict) for p in row) for row in rows):
+        raise ValueError(f"{path} must have 'rows', which are lists of panels, as saved data of the figure '{name}' has")
     return data
 
 

@@ -57,6 +57,19 @@ def test_graph_conv_equals_that_of_pyg(name: str) -> None:
     assert (model(x, edge_index, edge_weight=weight) - h).abs().max() < 1e-12
 
 
+def test_a_self_loop_of_one_relation_is_none_of_another() -> None:
+    edge_index, edge_type = torch.tensor([[0, 0, 1], [0, 1, 0]]), torch.tensor([0, 1, 1])
+    x = torch.randn(2, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    model = MPNN(3, 4, 1, out_channels=4, num_relations=2).double()
+    layer = model.convs[0]
+    expected = layer.lin(x)
+    for relation, inner in enumerate(layer.convs):
+        plain = GCNConv(3, 4).double()
+        plain.load_state_dict(inner.state_dict())
+        expected = expected + plain(x, edge_index[:, edge_type == relation])
+    torch.testing.assert_close(model(x, edge_index, edge_type=edge_type), expected)
+
+
 @pytest.mark.parametrize("conv", CONVS)
 @pytest.mark.parametrize("weighted", [False, True])
 def test_relations_are_a_sum_of_convolutions_over_selected_edges(conv: str, weighted: bool) -> None:
