@@ -256,16 +256,6 @@ class EulerianLineGraph:
         column = torch.arange(self.num_transitions, device=self.device) + (self._first_column - self._first_in_row)[row]
         return torch.stack([self.reverse[row], column])
 
-    @property
-    def by_row(self) -> CompressedTransitions:
-        """The transitions by the arc that gathers: the rows of the operator."""
-        return self.compressed(self.max_degree)[0]
-
-    @property
-    def by_column(self) -> CompressedTransitions:
-        """The transitions by the arc that is gathered from: the rows of the transposed operator."""
-        return self.compressed(self.max_degree)[1]
-
     def compressed(self, max_degree: int) -> tuple[CompressedTransitions, CompressedTransitions]:
         """Groups the transitions at vertices up to a degree, by the arc that gathers and by the arc that is gathered from.
 
@@ -360,7 +350,7 @@ def _lists(arcs: Tensor, reverse: Tensor, edge_arc: Tensor, edge_index: Tensor) 
     num_arcs = arcs.size(1)
     if edge_arc.numel() == 0 or num_arcs == 0:
         return edge_arc.numel() == num_arcs
-    if max(int(edge_arc.max()), int(reverse.max())) >= num_arcs:
-        return False
+    inside = (edge_arc < num_arcs).all() & (reverse < num_arcs).all()
+    edge_arc, reverse = edge_arc.clamp(max=num_arcs - 1), reverse.clamp(max=num_arcs - 1)
     listed = torch.zeros(num_arcs, dtype=torch.bool, device=arcs.device).index_fill_(0, edge_arc, True)
-    return torch.equal(arcs[:, edge_arc], edge_index) and bool((listed | listed[reverse]).all())
+    return bool(inside & (arcs[:, edge_arc] == edge_index).all() & (listed | listed[reverse]).all())  # waits for the device once

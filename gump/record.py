@@ -6,6 +6,7 @@ import json
 import math
 import os
 import tempfile
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Self
@@ -73,7 +74,7 @@ class Record:
     def save(self, root: str | os.PathLike[str]) -> Path:
         """Writes the record under a folder of records; a reader sees the old file or the new one, never half of one."""
         path = self.path(root)
-        write_atomically(path, (json.dumps(_plain(asdict(self)), indent=1, allow_nan=False) + "\n").encode())
+        write_atomically(path, (json.dumps(plain(asdict(self)), indent=1, allow_nan=False) + "\n").encode())
         return path
 
     @classmethod
@@ -119,12 +120,12 @@ def _umask() -> int:
     return current
 
 
-def _plain(value: Any) -> Any:
-    """Rounds numbers to seven digits, more than float32 has, and puts null where there is none."""
-    if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
+def plain(value: Any) -> Any:
+    """A value as JSON has it: numbers rounded to seven digits, more than float32 has, and null where there is none."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     if isinstance(value, float):
         return float(f"{value:.7g}") if math.isfinite(value) else None
     return value

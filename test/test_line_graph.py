@@ -1,5 +1,7 @@
 """The Eulerian line graph: arcs, reverses, blocks and transitions."""
 
+import itertools
+
 import networkx as nx
 import pytest
 import torch
@@ -51,7 +53,7 @@ def test_a_graph_without_edges_is_legal(num_nodes, expected):
     assert (line_graph.num_nodes, line_graph.num_arcs, line_graph.num_transitions, line_graph.max_degree) == (expected, 0, 0, 0)
     assert line_graph.transitions().shape == line_graph.to_edge_index().shape == (2, 0)
     assert line_graph.arc_attr(torch.empty(0, 3)).shape == (0, 3)
-    for layout in (line_graph.by_row, line_graph.by_column):
+    for layout in line_graph.compressed(line_graph.max_degree):
         assert [part.tolist() for part in layout] == [[0], [], []]
 
 
@@ -91,7 +93,7 @@ def test_rows_and_columns_describe_one_matrix_and_its_transpose(edge_index):
     line_graph = EulerianLineGraph.from_edge_index(edge_index)
     size, values = (line_graph.num_arcs,) * 2, 1.0 + torch.arange(line_graph.num_transitions)
     matrix = torch.zeros(size).index_put(tuple(line_graph.transitions()), values)
-    for layout, expected in ((line_graph.by_row, matrix), (line_graph.by_column, matrix.t())):
+    for layout, expected in zip(line_graph.compressed(line_graph.max_degree), (matrix, matrix.t()), strict=True):
         row = torch.arange(size[0]).repeat_interleave(layout.pointer.diff())
         assert torch.equal(torch.zeros(size).index_put((row, layout.arc), values[layout.order]), expected)
 
@@ -151,7 +153,7 @@ def test_attributes_keep_their_orientation_where_both_are_listed_and_their_gradi
 @pytest.mark.parametrize("device", DEVICES)
 def test_it_lives_where_its_input_lives_and_moves_on_demand(device):
     here = EulerianLineGraph.from_edge_index(clique(4)[0].to(device))
-    tensors = [here.transitions(), here.block_vertices, *here.by_row, *here.by_column, here.to_edge_index()]
+    tensors = [here.transitions(), here.block_vertices, *itertools.chain(*here.compressed(here.max_degree)), here.to_edge_index()]
     assert {t.device.type for t in tensors} == {here.device.type} == {device}
     assert here.to("cpu").device.type == "cpu"
     assert equal(here.to("cpu"), EulerianLineGraph.from_edge_index(clique(4)[0]))

@@ -89,7 +89,7 @@ def _read(path: Path) -> Arrays | None:
         EOFError,
         zipfile.BadZipFile,
         zlib.error,
-        NotImplementedError,
+        NotImplementedError,  # how zipfile says that it does not know a compression
     ):
         return None
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gump.record import Record
+from gump.record import Record, plain
 from gump.report.figures import ablation, depth, introduction, jacobian, transfer
 
 if TYPE_CHECKING:
@@ -57,7 +56,7 @@ def as_json(data: Mapping[str, Any]) -> str:
         >>> as_json({"mean": 1 / 3, "low": float("nan")})
         '{\n "mean": 0.3333333,\n "low": null\n}\n'
     """
-    return json.dumps(_plain(data), indent=1, allow_nan=False) + "\n"
+    return json.dumps(plain(data), indent=1, allow_nan=False) + "\n"
 
 
 def load_data(path: str | os.PathLike[str], name: str) -> dict[str, Any]:
@@ -78,13 +77,3 @@ def load_data(path: str | os.PathLike[str], name: str) -> dict[str, Any]:
     if not isinstance(rows, list) or not all(isinstance(row, list) and all(isinstance(p, dict) for p in row) for row in rows):
         raise ValueError(f"{path} must have 'rows', which are lists of panels, as saved data of the figure '{name}' has")
     return data
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, float):
-        return float(f"{value:.7g}") if math.isfinite(value) else None
-    return value
