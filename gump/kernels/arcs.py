@@ -13,15 +13,13 @@ from torch import Tensor
 
 from gump.kernels import LAUNCHED
 from gump.kernels.stacking import one_replica, pointer_to, stack_replicas
+from gump.kernels.tiling import Sizes, find_entries, find_tile, tilings
 
 TILE = 1024
 """How many entries a program holds at a time."""
 
-MAX_DEGREE = 64
-"""Up to which degree these are of use, since a kernel is compiled for every degree."""
-
-Sizes = tuple[tuple[int, int], ...]
-"""Degrees and how many vertices have each, in the order of the arcs."""
+CHUNK = 64
+"""How many features of its arcs a program holds at a time where it sums them."""
 
 
 @triton.jit(do_not_specialize=["num_arcs", "num_nodes"])
@@ -48,35 +46,34 @@ def _spread(
     tl.store(out + arc[:, None] * width + feature[None, :], total, mask=exists[:, None] & (feature < width)[None, :])
 
 
-@triton.jit(do_not_specialize=["first_arc", "num_blocks", "num_arcs", "num_nodes"])
+@triton.jit(do_not_specialize=["num_arcs", "num_nodes"])
 def _collect(
-    h, source, reverse, mask, outgoing, incoming,
-    first_arc, num_blocks, num_arcs, num_nodes, width,
-    OUTGOING: tl.constexpr, INCOMING: tl.constexpr, MASKED: tl.constexpr, DEGREE: tl.constexpr, BLOCKS: tl.constexpr, WIDTH: tl.constexpr,
+    h, source, reverse, mask, outgoing, incoming, table, num_arcs, num_nodes,
+    OUTGOING: tl.constexpr, INCOMING: tl.constexpr, MASKED: tl.constexpr, SIDE: tl.constexpr, WIDTH: tl.constexpr, CHUNK: tl.constexpr,
 ):  # fmt: skip
     replica = tl.program_id(1).to(tl.int64)
-    block = (tl.program_id(0) * BLOCKS + tl.arange(0, BLOCKS)).to(tl.int64)
-    feature = tl.arange(0, WIDTH)
-    exists = block < num_blocks
-    arc = replica * num_arcs + first_arc + block * DEGREE
+    first, _, degree, num_rows = find_tile(table, tl.program_id(0), SIDE)
+    row = tl.arange(0, SIDE)
+    exists = row < num_rows
+    arc = replica * num_arcs + first + row
     there = exists
     if MASKED:
         there = exists & (tl.load(mask + arc, mask=exists, other=0) != 0)
-    inside = there[:, None] & (feature < width)[None, :]
-    leaving = tl.zeros([BLOCKS, WIDTH], tl.float32)
-    arriving = tl.zeros([BLOCKS, WIDTH], tl.float32)
-    for j in range(DEGREE):
-        if OUTGOING:
-            leaving += tl.load(h + (arc + j)[:, None] * width + feature[None, :], mask=inside, other=0.0)
-        if INCOMING:
-            row = replica * num_arcs + tl.load(reverse + arc + j, mask=there, other=0)
-            arriving += tl.load(h + row[:, None] * width + feature[None, :], mask=inside, other=0.0)
+    _, same = find_entries(degree, num_rows, SIDE)
+    same = same.to(tl.float32)
+    leads = exists & (row % degree == 0)  # every vertex is written by the first of its rows
     vertex = replica * num_nodes + tl.load(source + arc, mask=exists, other=0)
-    place, known = vertex[:, None] * width + feature[None, :], exists[:, None] & (feature < width)[None, :]
-    if OUTGOING:
-        tl.store(outgoing + place, leaving, mask=known)
-    if INCOMING:
-        tl.store(incoming + place, arriving, mask=known)
+    back = replica * num_arcs + tl.load(reverse + arc, mask=there, other=0)
+    for start in range(0, WIDTH, CHUNK):
+        feature = start + tl.arange(0, CHUNK)
+        inside = there[:, None] & (feature < WIDTH)[None, :]
+        place, known = vertex[:, None] * WIDTH + feature[None, :], leads[:, None] & (feature < WIDTH)[None, :]
+        if OUTGOING:
+            states = tl.load(h + arc[:, None] * WIDTH + feature[None, :], mask=inside, other=0.0)
+            tl.store(outgoing + place, tl.dot(same, states, input_precision="tf32x3"), mask=known)
+        if INCOMING:
+            states = tl.load(h + back[:, None] * WIDTH + feature[None, :], mask=inside, other=0.0)
+            tl.store(incoming + place, tl.dot(same, states, input_precision="tf32x3"), mask=known)
 
 
 def _spread_all(first: Tensor | None, second: Tensor | None, source: Tensor, target: Tensor, mask: Tensor | None) -> Tensor:
@@ -102,24 +99,22 @@ def _spread_all(first: Tensor | None, second: Tensor | None, source: Tensor, tar
 def _collect_all(
     h: Tensor, source: Tensor, reverse: Tensor, mask: Tensor | None, num_nodes: int, sizes: Sizes, outgoing: bool, incoming: bool
 ) -> tuple[Tensor | None, Tensor | None]:
-    num_replicas, num_arcs, width = h.shape
-    h, padded, first_arc = h.contiguous(), triton.next_power_of_2(width), 0
+    (num_replicas, num_arcs, width), h = h.shape, h.contiguous()
     results = [h.new_zeros(num_replicas, num_nodes, width) if wanted else None for wanted in (outgoing, incoming)]
     pointers = [h if result is None else result for result in results]
-    blocks = max(TILE // padded, 1)
+    chunk = min(max(triton.next_power_of_2(width), 16), CHUNK)
     with torch.cuda.device_of(h):
-        for degree, num_blocks in sizes:
-            _collect[triton.cdiv(num_blocks, blocks), num_replicas](
-                *(h, source, reverse, pointer_to(mask, source), *pointers),
-                *(first_arc, num_blocks, num_arcs, num_nodes, width),
+        for side, num_tiles, table in tilings(sizes, h.device):
+            _collect[num_tiles, num_replicas](
+                *(h, source, reverse, pointer_to(mask, source), *pointers, table, num_arcs, num_nodes),
                 OUTGOING=outgoing,
                 INCOMING=incoming,
                 MASKED=mask is not None,
-                DEGREE=degree,
-                BLOCKS=blocks,
-                WIDTH=padded,
+                SIDE=side,
+                WIDTH=width,
+                CHUNK=chunk,
+                num_warps=side // 16,
             )
-            first_arc += degree * num_blocks
     return results[0], results[1]
 
 

@@ -62,8 +62,8 @@ def _moments(
 
 @triton.jit(do_not_specialize=["num_rows"])
 def _normalize(
-    x, mask, weight, bias, old_mean, old_var, counts, moments, y, mean_out, rstd_out, var_out, share_out,
-    eps, num_rows, num_columns,
+    x, mask, weight, bias, old_mean, old_var, counts, moments, y, mean_out, rstd_out, new_mean, new_var, share_out,
+    eps, momentum, num_rows, num_columns,
     MASKED: tl.constexpr, RELU: tl.constexpr, CHUNKS: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, CHUNK: tl.constexpr,
 ):  # fmt: skip
     """Merges the moments of all chunks (Chan et al., 1983), then maps the rows of one. The first chunk's program keeps the moments."""
@@ -84,13 +84,16 @@ def _normalize(
 
     own = replica * num_columns + column
     several = total > 1.0
-    old = tl.load(old_var + own, mask=inside, other=0.0)
-    mean = tl.where(several, mean, tl.load(old_mean + own, mask=inside, other=0.0))
-    rstd = tl.rsqrt(tl.where(several, square / tl.maximum(total, 1.0), old) + eps)
+    center = tl.load(old_mean + own, mask=inside, other=0.0)
+    spread = tl.load(old_var + own, mask=inside, other=0.0)
+    mean = tl.where(several, mean, center)
+    rstd = tl.rsqrt(tl.where(several, square / tl.maximum(total, 1.0), spread) + eps)
+    unbiased = tl.where(several, square / tl.maximum(total - 1.0, 1.0), spread)
     keeps = inside & (chunk == 0)
     tl.store(mean_out + own, mean, mask=keeps)
     tl.store(rstd_out + own, rstd, mask=keeps)
-    tl.store(var_out + own, tl.where(several, square / tl.maximum(total - 1.0, 1.0), old), mask=keeps)
+    tl.store(new_mean + own, (1.0 - momentum) * center + momentum * mean, mask=keeps)
+    tl.store(new_var + own, (1.0 - momentum) * spread + momentum * unbiased, mask=keeps)
     tl.store(share_out + replica, tl.where(several, 1.0 / tl.maximum(total, 1.0), 0.0), mask=(chunk == 0) & (tl.program_id(1) == 0))
 
     scale = tl.load(weight + own, mask=inside, other=0.0) * rstd
@@ -217,7 +220,15 @@ class BatchNormalization(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        x: Tensor, mask: Tensor | None, weight: Tensor, bias: Tensor, mean: Tensor, var: Tensor, eps: float, relu: bool
+        x: Tensor,
+        mask: Tensor | None,
+        weight: Tensor,
+        bias: Tensor,
+        mean: Tensor,
+        var: Tensor,
+        eps: float,
+        relu: bool,
+        momentum: float,
     ) -> tuple[Tensor, ...]:
         """Normalizes."""
         x, weight, bias, mean, var = (tensor.contiguous() for tensor in (x, weight, bias, mean, var))
@@ -226,11 +237,11 @@ class BatchNormalization(torch.autograd.Function):
         replicas, num_columns = x.shape[:-2], x.size(-1)
         counts, moments = x.new_empty(grid[2], grid[0]), x.new_empty(grid[2], grid[0], 2, num_columns)
         y, share = torch.empty_like(x), x.new_empty(replicas)
-        new = [x.new_empty(*replicas, num_columns) for _ in range(3)]
+        new = [x.new_empty(*replicas, num_columns) for _ in range(4)]
         with torch.cuda.device_of(x):
             _moments[grid](x, rows, counts, moments, **sizes, MASKED=mask is not None)
             _normalize[grid](
-                *(x, rows, weight, bias, mean, var, counts, moments, y, *new, share, eps),
+                *(x, rows, weight, bias, mean, var, counts, moments, y, *new, share, eps, momentum),
                 **sizes,
                 MASKED=mask is not None,
                 RELU=relu,
@@ -241,9 +252,9 @@ class BatchNormalization(torch.autograd.Function):
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
         """Keeps the input, not the output: the ReLU is computed again where its gradient is."""
-        x, mask, weight, bias, *_, ctx.relu = inputs
-        _, mean, rstd, var, share = output
-        ctx.mark_non_differentiable(mean, rstd, var, share)
+        x, mask, weight, bias, _, _, _, ctx.relu, _ = inputs
+        _, mean, rstd, *new, share = output
+        ctx.mark_non_differentiable(mean, rstd, *new, share)
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(x, mask, weight, bias, mean, rstd, share)
 
@@ -261,7 +272,7 @@ class BatchNormalization(torch.autograd.Function):
         for the rows that count, over which the sums run as well, and zero for the others.
         """
         if grad is None:
-            return (None,) * 8
+            return (None,) * 9
         x, mask, weight, bias, mean, rstd, share = ctx.saved_tensors
         grad, x, weight, bias = (tensor.contiguous() for tensor in (grad, x, weight, bias))
         rows = pointer_to(None if mask is None else mask.contiguous(), x)
@@ -277,7 +288,7 @@ class BatchNormalization(torch.autograd.Function):
                 RELU=ctx.relu,
                 CHUNKS=triton.next_power_of_2(grid[0]),
             )
-        return grad_x, None, grad_weight, grad_bias, None, None, None, None
+        return grad_x, None, grad_weight, grad_bias, None, None, None, None, None
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], *inputs: Any) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
@@ -286,7 +297,7 @@ class BatchNormalization(torch.autograd.Function):
             x if not isinstance(x, Tensor) else x.expand(info.batch_size, *x.shape) if dim is None else x.movedim(dim, 0)
             for x, dim in zip(inputs, in_dims, strict=True)
         ]
-        return BatchNormalization.apply(*stacked), (0,) * 5
+        return BatchNormalization.apply(*stacked), (0,) * 6
 
 
 def batch_norm(
@@ -298,6 +309,7 @@ def batch_norm(
     running_var: Tensor,
     eps: float = 1e-5,
     relu: bool = False,
+    momentum: float = 1.0,
 ) -> tuple[Tensor, Tensor, Tensor]:
     r"""Normalizes rows by the mean and the variance of those that count.
 
@@ -307,8 +319,8 @@ def batch_norm(
 
     What :class:`gump.nn.norm.BatchNorm` computes in training, in two passes over float32 states on a GPU and two for the gradient. Rows
     that do not count are not read; they come out as zero and give no gradient. Where fewer than two rows
-    count, the running statistics take the place of theirs. Also returned are the statistics that the running ones should move towards: the
-    mean and, with Bessel's correction, the variance. Can be differentiated once.
+    count, the running statistics take the place of theirs. Also returned are the new running statistics,
+    which have moved from the old ones towards the mean and, with Bessel's correction, the variance. Can be differentiated once.
 
     Args:
         x: The rows.
@@ -319,6 +331,7 @@ def batch_norm(
         running_var: Stands in for the variance.
         eps: Added to the variance.
         relu: Whether to set what comes out negative to zero.
+        momentum: How far running statistics move, as a share of the way; by default all of it.
 
     Shapes:
         - **x:** :math:`(*, N, F)`, with replicas before the rows
@@ -327,5 +340,5 @@ def batch_norm(
         - **output:** :math:`(*, N, F)`, and :math:`(*, F)` for the mean and the variance
     """
     LAUNCHED.add("batch_norm")
-    y, mean, _, var, _ = BatchNormalization.apply(x, mask, weight, bias, running_mean, running_var, eps, relu)
+    y, _, _, mean, var, _ = BatchNormalization.apply(x, mask, weight, bias, running_mean, running_var, eps, relu, momentum)
     return y, mean, var

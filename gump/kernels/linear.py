@@ -55,7 +55,7 @@ def _linear_forward(
 
 @triton.jit(do_not_specialize=["num_rows"])
 def _linear_backward(
-    grad, x, y, weight, mask, grad_x, grad_weight, grad_bias,
+    grad, x, y, weight, mask, grad_x, shares,
     num_rows, num_in, num_out,
     MASKED: tl.constexpr, RELU: tl.constexpr, PRECISION: tl.constexpr,
     ROWS: tl.constexpr, IN: tl.constexpr, OUT: tl.constexpr, CHUNK: tl.constexpr,
@@ -88,8 +88,9 @@ def _linear_backward(
             summands += tl.sum(pulled, 0)
         tl.store(grad_x + place[:, None] * num_in + column_in[None, :], total, mask=exists[:, None] & inside[None, :])
     slot = replica * tl.num_programs(0) + tl.program_id(0)
-    tl.store(grad_weight + slot * num_out * num_in + entry, weights, mask=known)
-    tl.store(grad_bias + slot * num_out + column_out, summands, mask=outside)
+    shares += slot * num_out * (num_in + 1)
+    tl.store(shares + entry, weights, mask=known)
+    tl.store(shares + num_out * num_in + column_out, summands, mask=outside)
 
 
 def _launches(x: Tensor, weight: Tensor, rows: int, tiles: int) -> tuple[tuple[int, int], dict[str, Any]]:
@@ -144,17 +145,18 @@ class Linear(torch.autograd.Function):
         x, weight, mask, y = ctx.saved_tensors
         grad = grad.contiguous()
         grid, sizes = _launches(x, weight, rows=64, tiles=4)
-        grad_x, chunks = torch.empty_like(x), (x.size(0), grid[0])
-        grad_weight, grad_bias = x.new_empty(*chunks, *weight.shape[-2:]), x.new_empty(*chunks, weight.size(-2))
+        num_out, num_in = weight.shape[-2:]
+        grad_x, shares = torch.empty_like(x), x.new_empty(x.size(0), grid[0], num_out * (num_in + 1))
         with torch.cuda.device_of(x):
             _linear_backward[grid](
-                *(grad, x, x if y is None else y, weight, pointer_to(mask, x), grad_x, grad_weight, grad_bias),
+                *(grad, x, x if y is None else y, weight, pointer_to(mask, x), grad_x, shares),
                 **sizes,
                 MASKED=mask is not None,
                 RELU=ctx.relu,
                 PRECISION="ieee" if triton.knobs.runtime.interpret else "bf16x6",  # the interpreter knows fewer
             )
-        return grad_x, grad_weight.sum(1), grad_bias.sum(1) if ctx.has_bias else None, None, None
+        to_weight, to_bias = shares.sum(1).split([num_out * num_in, num_out], dim=1)
+        return grad_x, to_weight.view(-1, num_out, num_in), to_bias if ctx.has_bias else None, None, None
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], *inputs: Any) -> tuple[Tensor, int]:

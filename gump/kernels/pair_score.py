@@ -1,6 +1,6 @@
 """Attention scores of all pairs without ever writing down the pairs: what the backward needs of them is computed again."""
 
-# mypy: allow-untyped-defs
+# mypy: disable-error-code="no-untyped-def, untyped-decorator"
 from __future__ import annotations
 
 from typing import Any
@@ -11,12 +11,11 @@ import triton.language as tl
 from torch import Tensor
 
 from gump.kernels import LAUNCHED
+from gump.kernels.stacking import one_replica, stack_replicas
+from gump.kernels.tiling import Sizes, find_entries, find_tile, tilings, unflatten
 
-TILE = 1024
-"""How many entries of rows a program holds at a time."""
-
-MAX_DEGREE = 32
-"""The largest block that is worth a compilation: there is one for each degree."""
+PAIRS = 128
+"""A program holds so many features of every one of its rows' pairs at a time, over the side of its tile."""
 
 
 @triton.jit
@@ -34,91 +33,84 @@ def _tanh(x):
     return tl.where(size < 0.625, near, tl.where(x < 0, -far, far))
 
 
-@triton.jit(do_not_specialize=["num_rows"])
+@triton.jit(do_not_specialize=["num_arcs", "num_entries"])
 def _forward(
-    row, column, weight, scores, slope, num_rows, DEGREE: tl.constexpr, WIDTH: tl.constexpr, SIZE: tl.constexpr, PADDED: tl.constexpr
+    row, column, weight, scores, table, slope, num_arcs, num_entries, SIDE: tl.constexpr, WIDTH: tl.constexpr, CHUNK: tl.constexpr
 ):  # fmt: skip
-    group = tl.program_id(1).to(tl.int64)
-    local = tl.program_id(0) * SIZE + tl.arange(0, SIZE)
-    feature = tl.arange(0, PADDED)
-    there = local < num_rows
-    mask = there[:, None] & (feature < WIDTH)[None, :]
-    mine = group * num_rows + local
-    first = mine - local % DEGREE  # of the same block
-    w = tl.load(weight + group * WIDTH + feature, mask=feature < WIDTH, other=0.0)[None, :]
-    p = tl.load(row + mine[:, None] * WIDTH + feature[None, :], mask=mask, other=0.0)
-    for j in range(DEGREE):
-        pair = p + tl.load(column + (first + j)[:, None] * WIDTH + feature[None, :], mask=mask, other=0.0)
-        score = tl.sum(w * tl.where(pair > 0, pair, slope * pair), axis=1)
-        tl.store(scores + mine * DEGREE + j, _tanh(score), mask=there)
+    replica = tl.program_id(1).to(tl.int64)
+    first, entry, degree, num_rows = find_tile(table, tl.program_id(0), SIDE)
+    place, known = find_entries(degree, num_rows, SIDE)
+    arc = (replica * num_arcs + first + tl.arange(0, SIDE))[:, None] * WIDTH
+    exists = (tl.arange(0, SIDE) < num_rows)[:, None]
+    total = tl.zeros([SIDE, SIDE], dtype=tl.float32)
+    for start in range(0, WIDTH, CHUNK):
+        feature = start + tl.arange(0, CHUNK)
+        inside = exists & (feature < WIDTH)[None, :]
+        w = tl.load(weight + replica * WIDTH + feature, mask=feature < WIDTH, other=0.0)
+        p = tl.load(row + arc + feature[None, :], mask=inside, other=0.0)
+        q = tl.load(column + arc + feature[None, :], mask=inside, other=0.0)
+        pair = p[:, None, :] + q[None, :, :]
+        total += tl.sum(w[None, None, :] * tl.where(pair > 0, pair, slope * pair), axis=2)
+    tl.store(scores + replica * num_entries + entry + place, _tanh(total), mask=known)
 
 
-@triton.jit(do_not_specialize=["num_rows"])
+@triton.jit(do_not_specialize=["num_arcs", "num_entries"])
 def _backward(
-    row, column, weight, scores, grad, grad_row, grad_column, grad_weight, slope, num_rows, DEGREE: tl.constexpr, WIDTH: tl.constexpr, SIZE: tl.constexpr,
-    PADDED: tl.constexpr,
+    row, column, weight, scores, grad, grad_row, grad_column, grad_weight, table, slope, num_arcs, num_entries, first_program, num_programs,
+    SIDE: tl.constexpr, WIDTH: tl.constexpr, CHUNK: tl.constexpr,
 ):  # fmt: skip
-    group = tl.program_id(1).to(tl.int64)
-    local = tl.program_id(0) * SIZE + tl.arange(0, SIZE)
-    feature = tl.arange(0, PADDED)
-    there = local < num_rows
-    mask = there[:, None] & (feature < WIDTH)[None, :]
-    mine = group * num_rows + local
-    place = local % DEGREE
-    first = mine - place  # of the same block
-    w = tl.load(weight + group * WIDTH + feature, mask=feature < WIDTH, other=0.0)[None, :]
-    entry = mine[:, None] * WIDTH + feature[None, :]
-    p = tl.load(row + entry, mask=mask, other=0.0)
-    q = tl.load(column + entry, mask=mask, other=0.0)
-    to_row = tl.zeros([SIZE, PADDED], dtype=tl.float32)
-    to_column = tl.zeros([SIZE, PADDED], dtype=tl.float32)
-    to_weight = tl.zeros([SIZE, PADDED], dtype=tl.float32)
-    for k in range(DEGREE):
-        other = (first + k)[:, None] * WIDTH + feature[None, :]
-        score = tl.load(scores + mine * DEGREE + k, mask=there, other=0.0)
-        pulled = (tl.load(grad + mine * DEGREE + k, mask=there, other=0.0) * (1.0 - score * score))[:, None]
-        pair = p + tl.load(column + other, mask=mask, other=0.0)
-        to_row += tl.where(pair > 0, pulled, slope * pulled)
-        to_weight += pulled * tl.where(pair > 0, pair, slope * pair)
-        score = tl.load(scores + (first + k) * DEGREE + place, mask=there, other=0.0)
-        pulled = (tl.load(grad + (first + k) * DEGREE + place, mask=there, other=0.0) * (1.0 - score * score))[:, None]
-        pair = q + tl.load(row + other, mask=mask, other=0.0)
-        to_column += tl.where(pair > 0, pulled, slope * pulled)
-    tl.store(grad_row + entry, w * to_row, mask=mask)
-    tl.store(grad_column + entry, w * to_column, mask=mask)
-    share = group * tl.num_programs(0) + tl.program_id(0)
-    tl.store(grad_weight + share * WIDTH + feature, tl.sum(to_weight, axis=0), mask=feature < WIDTH)
+    replica = tl.program_id(1).to(tl.int64)
+    first, entry, degree, num_rows = find_tile(table, tl.program_id(0), SIDE)
+    place, known = find_entries(degree, num_rows, SIDE)
+    at = replica * num_entries + entry + place
+    score = tl.load(scores + at, mask=known, other=0.0)
+    pulled = tl.load(grad + at, mask=known, other=0.0) * (1.0 - score * score)
+    arc = (replica * num_arcs + first + tl.arange(0, SIDE))[:, None] * WIDTH
+    exists = (tl.arange(0, SIDE) < num_rows)[:, None]
+    share = (replica * num_programs + first_program + tl.program_id(0)) * WIDTH
+    for start in range(0, WIDTH, CHUNK):
+        feature = start + tl.arange(0, CHUNK)
+        inside = exists & (feature < WIDTH)[None, :]
+        w = tl.load(weight + replica * WIDTH + feature, mask=feature < WIDTH, other=0.0)
+        p = tl.load(row + arc + feature[None, :], mask=inside, other=0.0)
+        q = tl.load(column + arc + feature[None, :], mask=inside, other=0.0)
+        pair = p[:, None, :] + q[None, :, :]
+        slopes = tl.where(pair > 0, 1.0, slope) * pulled[:, :, None]
+        tl.store(grad_row + arc + feature[None, :], w[None, :] * tl.sum(slopes, axis=1), mask=inside)
+        tl.store(grad_column + arc + feature[None, :], w[None, :] * tl.sum(slopes, axis=0), mask=inside)
+        tl.store(grad_weight + share + feature, tl.sum(tl.sum(slopes * pair, axis=1), axis=0), mask=feature < WIDTH)
 
 
 class PairScore(torch.autograd.Function):
-    """Scores all pairs of rows and columns of a block; consecutive equal shares of the blocks have weights of their own."""
+    """Scores all pairs of rows and columns of every block, for stacked replicas: rows and columns :math:`(R, A, F)`, weights :math:`(R, F)`."""
 
     @staticmethod
-    def forward(row: Tensor, column: Tensor, weight: Tensor, negative_slope: float) -> Tensor:
+    def forward(row: Tensor, column: Tensor, weight: Tensor, negative_slope: float, sizes: Sizes) -> Tensor:
         """Computes the scores."""
-        scores = row.new_empty(*row.shape[:2], row.size(1))
-        _launch(_forward, [row, column, weight, scores], negative_slope)
+        (num_replicas, num_arcs, width), num_entries = row.shape, sum(n * d * d for d, n in sizes)
+        scores = row.new_empty(num_replicas, num_entries)
+        with torch.cuda.device_of(row):
+            for side, num_tiles, table in tilings(sizes, row.device):
+                pointers = (row, column, weight, scores, table)
+                _forward[num_tiles, num_replicas](*pointers, negative_slope, num_arcs, num_entries, **_settings(side, width))
         return scores
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor, Tensor, float], output: Tensor) -> None:
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
         """Keeps the inputs, which are smaller than the pairs."""
-        *tensors, ctx.negative_slope = inputs
+        *tensors, ctx.negative_slope, ctx.sizes = inputs
         ctx.save_for_backward(*tensors, output)
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         """Pulls a gradient back to rows, columns and weights."""
-        return *_Pulled.apply(*ctx.saved_tensors, grad, ctx.negative_slope), None
+        return *_Pulled.apply(*ctx.saved_tensors, grad, ctx.negative_slope, ctx.sizes), None, None
 
     @staticmethod
-    def vmap(
-        info: Any, in_dims: tuple[int | None, ...], row: Tensor, column: Tensor, weight: Tensor, negative_slope: float
-    ) -> tuple[Tensor, int]:
-        """Puts the blocks of all replicas one after the other."""
-        flat = _side_by_side(info, in_dims, row, column, weight)
-        return PairScore.apply(*flat, negative_slope).unflatten(0, (info.batch_size, -1)), 0
+    def vmap(info: Any, in_dims: tuple[int | None, ...], *inputs: Any) -> tuple[Tensor, int]:
+        """Stacks what ``vmap`` runs over on top of the replicas that are there."""
+        return PairScore.apply(*stack_replicas(info, in_dims, inputs)).unflatten(0, (info.batch_size, -1)), 0
 
 
 class _Pulled(torch.autograd.Function):
@@ -129,11 +121,20 @@ class _Pulled(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        row: Tensor, column: Tensor, weight: Tensor, scores: Tensor, grad: Tensor, negative_slope: float
+        row: Tensor, column: Tensor, weight: Tensor, scores: Tensor, grad: Tensor, negative_slope: float, sizes: Sizes
     ) -> tuple[Tensor, Tensor, Tensor]:
-        grad_row, grad_column = torch.empty_like(row), torch.empty_like(column)
-        shares = weight.new_zeros(weight.size(0), _num_programs(row, weight), weight.size(1))
-        _launch(_backward, [row, column, weight, scores, grad.contiguous(), grad_row, grad_column, shares], negative_slope)
+        (num_replicas, num_arcs, width), num_entries = row.shape, scores.size(1)
+        grad_row, grad_column, tiled = torch.empty_like(row), torch.empty_like(column), tilings(sizes, row.device)
+        num_programs, first_program = sum(tiling.num_tiles for tiling in tiled), 0
+        shares = weight.new_empty(num_replicas, num_programs, width)
+        with torch.cuda.device_of(row):
+            for side, num_tiles, table in tiled:
+                _backward[num_tiles, num_replicas](
+                    *(row, column, weight, scores, grad.contiguous(), grad_row, grad_column, shares),
+                    *(table, negative_slope, num_arcs, num_entries, first_program, num_programs),
+                    **_settings(side, width),
+                )
+                first_program += num_tiles
         return grad_row, grad_column, shares.sum(1)
 
     @staticmethod
@@ -142,61 +143,33 @@ class _Pulled(torch.autograd.Function):
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], *inputs: Any) -> tuple[tuple[Tensor, ...], tuple[int, int, int]]:
-        *tensors, negative_slope = inputs
-        grads = _Pulled.apply(*_side_by_side(info, in_dims, *tensors), negative_slope)
+        grads = _Pulled.apply(*stack_replicas(info, in_dims, inputs))
         return tuple(grad.unflatten(0, (info.batch_size, -1)) for grad in grads), (0, 0, 0)
 
 
-def _side_by_side(info: Any, in_dims: tuple[int | None, ...], *tensors: Tensor) -> list[Tensor]:
-    """Stacks what ``vmap`` runs over along the first dimension, also where all share it."""
-    stacked = (
-        x.expand(info.batch_size, *x.shape) if dim is None else x.movedim(dim, 0) for x, dim in zip(tensors, in_dims, strict=False)
-    )
-    return [x.flatten(0, 1).contiguous() for x in stacked]
+def _settings(side: int, width: int) -> dict[str, int]:
+    chunk = min(max(PAIRS // side, 1), triton.next_power_of_2(width))
+    return {"SIDE": side, "WIDTH": width, "CHUNK": chunk, "num_warps": side // 8}
 
 
-def pair_score(row: Tensor, column: Tensor, weight: Tensor, negative_slope: float) -> Tensor:
-    r"""Scores every row against every column of its block in one launch.
+def pair_score(row: Tensor, column: Tensor, weight: Tensor, negative_slope: float, sizes: Sizes) -> list[Tensor]:
+    r"""Scores every row against every column of its block, for the blocks of all degrees in one launch.
 
-    What :func:`gump.nn.pair_score.pair_score` computes, in one pass over float32 rows and columns on a GPU.
+    What :func:`gump.nn.pair_score.pair_score` computes, in one pass over float32 rows and columns on a GPU. A row that is not finite may spoil
+    the gradients of those beside it.
 
     Args:
-        row: The vectors :math:`\mathbf{p}_i`.
+        row: The vectors :math:`\mathbf{p}_i`, those of a block one after the other.
         column: The vectors :math:`\mathbf{q}_j`.
-        weight: The vector :math:`\mathbf{w}` of each of :math:`G` consecutive equal shares of the blocks.
+        weight: The vector :math:`\mathbf{w}`.
         negative_slope: Of the LeakyReLU.
+        sizes: Degrees and how many blocks have each, in the order of the rows.
 
     Shapes:
-        - **row, column:** :math:`(n, d, F)`
-        - **weight:** :math:`(G, F)`
-        - **output:** :math:`(n, d, d)`
+        - **row, column:** :math:`(A, F)`
+        - **weight:** :math:`(F)`
+        - **output:** :math:`(n, d, d)` for every degree
     """
     LAUNCHED.add("pair_score")
-    if row.size(1) > MAX_DEGREE:
-        raise ValueError(f"'row' must have at most {MAX_DEGREE} vectors in a block (got {row.size(1)})")
-    if row.size(0) % weight.size(0):
-        raise ValueError(f"'row' must have as many blocks for each of the {weight.size(0)} weights (got {row.size(0)} in all)")
-    scores: Tensor = PairScore.apply(row.contiguous(), column.contiguous(), weight.contiguous(), negative_slope)
-    return scores
-
-
-def _rows_per_program(width: int) -> int:
-    return max(TILE // triton.next_power_of_2(width), 1)
-
-
-def _num_programs(row: Tensor, weight: Tensor) -> int:
-    """How many programs share the rows that have one weight."""
-    return triton.cdiv(row.size(0) // weight.size(0) * row.size(1), _rows_per_program(row.size(2)))
-
-
-def _launch(kernel: Any, tensors: list[Tensor], negative_slope: float) -> None:
-    """Runs a kernel over the rows of all weights."""
-    row, _, weight = tensors[:3]
-    num_blocks, degree, width = row.shape
-    if row.numel() == 0:
-        return
-    num_rows = num_blocks // weight.size(0) * degree
-    grid, size = (_num_programs(row, weight), weight.size(0)), _rows_per_program(width)
-    settings = {"DEGREE": degree, "WIDTH": width, "SIZE": size, "PADDED": triton.next_power_of_2(width), "num_warps": 4}
-    with torch.cuda.device_of(row):
-        kernel[grid](*tensors, negative_slope, num_rows, **settings)
+    scores: Tensor = PairScore.apply(*one_replica(row, column, weight), negative_slope, sizes).squeeze(0)
+    return unflatten(scores, sizes)

@@ -77,10 +77,11 @@ def polar_factor(
         matrices = blocks if blocks.dtype == torch.float64 else blocks.float()
         matrices = matrices.reshape(-1, *blocks.shape[-2:])
         if bounds is not None and runs_kernels(matrices):
-            from gump.kernels.polar import MAX_DEGREE, bounded_factor
+            from gump.kernels.polar import bounded_factors
+            from gump.kernels.tiling import MAX_DEGREE
 
-            if 2 <= blocks.size(-1) <= MAX_DEGREE:
-                return bounded_factor(matrices, bounds, quintics_within(bounds, matrices.dtype)).view(blocks.shape)
+            if blocks.size(-1) <= MAX_DEGREE:
+                return bounded_factors([matrices], quintics_within(bounds, matrices.dtype))[0].view(blocks.shape)
         factor = _PolarFactor.apply(matrices, bounds) if num_steps is None else _NewtonSchulz.apply(matrices, num_steps)
         return factor.view(blocks.shape)
 

@@ -15,7 +15,7 @@ from gump.line_graph import BlockGroup, EulerianLineGraph
 from gump.nn.arc_linear import check_width
 from gump.nn.arguments import check_name
 from gump.nn.incidence import at_arcs
-from gump.nn.pair_score import pair_score
+from gump.nn.pair_score import pair_scores
 
 SCORE_RANK, MAX_BLOCK = 8, 64
 """The rank of bilinear scores and the largest block by default. Blocks of 32 cost as much as a hub's form of this rank, blocks of 64 several
@@ -143,7 +143,7 @@ class Coin(torch.nn.Module):
             like = x if x.dtype == torch.float64 else x.float()
             matrix = grover if self.kind == "grover" else _ones
             return [matrix(g.degree, like).expand(g.num_blocks, -1, -1) for g in self._dense_groups(line_graph)]
-        return [self.project(b) for b in self.scores(x, line_graph, arc_attr)]
+        return self.project_all(self.scores(x, line_graph, arc_attr))
 
     def hubs(self, x: Tensor, line_graph: EulerianLineGraph, arc_attr: Tensor | None = None) -> LowRankBlocks | None:
         """Computes the coins of the vertices above ``max_block``, if there are any, in a form that never builds a block."""
@@ -200,16 +200,15 @@ class Coin(torch.nn.Module):
         sizes = [g.num_blocks * g.degree for g in groups]
         terms = self._bilinear_terms if self.bilinear else self._additive_terms
         rows, columns = terms(x, line_graph, arc_attr, slice(sum(sizes)))
-        keep = self._kept_pairs(sum(g.num_blocks * g.degree**2 for g in groups)) > 0
+        if not self.bilinear:
+            keep = self._kept_pairs(sum(g.num_blocks * g.degree**2 for g in groups)) > 0
+            listed = [(g.degree, g.num_blocks) for g in groups]
+            return pair_scores(rows, columns, self.lin_score.weight[0], self.negative_slope, listed, keep)
         blocks = []
         for group, row, column in zip(groups, rows.split(sizes), columns.split(sizes), strict=True):
             shape = (group.num_blocks, group.degree, row.size(-1))
-            row, column = row.view(shape), column.view(shape)
-            if self.bilinear:
-                with torch.autocast(x.device.type, enabled=False):
-                    blocks.append(row @ column.mT)
-            else:
-                blocks.append(pair_score(row, column, self.lin_score.weight[0], self.negative_slope, keep))
+            with torch.autocast(x.device.type, enabled=False):
+                blocks.append(row.view(shape) @ column.view(shape).mT)
         return blocks
 
     def _additive_terms(
@@ -259,6 +258,17 @@ class Coin(torch.nn.Module):
             columns = columns + arc_attr[arcs] @ target[:, 2 * width :].t()
         return rows, columns
 
+    def project_all(self, scores: list[Tensor]) -> list[Tensor]:
+        """Makes coins of the scores of every degree, from the smallest; bounded ones on a GPU all together."""
+        coins: list[Tensor] = []
+        if self.kind == "bounded" and runs_kernels(*scores):
+            from gump.kernels.polar import bounded_factors
+            from gump.kernels.tiling import MAX_DEGREE
+
+            if small := [block for block in scores if block.size(-1) <= MAX_DEGREE]:
+                coins = bounded_factors(small, quintics_within(self._bounds, torch.float32), self.beta)
+        return coins + [self.project(block) for block in scores[len(coins) :]]
+
     def project(self, scores: Tensor) -> Tensor:
         """Makes coins of the scores of one degree."""
         scores = scores if scores.dtype == torch.float64 else scores.float()
@@ -270,13 +280,12 @@ class Coin(torch.nn.Module):
             return polar_factor(scores, check_finite=False)
         if self.kind == "newton_schulz":
             return polar_factor(scores, num_steps=self.num_steps, check_finite=False)
-        bounds = (1 - self.beta, 1 + self.beta)
-        if runs_kernels(scores):
-            from gump.kernels.polar import MAX_DEGREE, bounded_factor
+        return polar_factor(self.perturbed(scores), bounds=self._bounds, check_finite=False)
 
-            if scores.size(-1) <= MAX_DEGREE:
-                return bounded_factor(scores, bounds, quintics_within(bounds, scores.dtype), self.beta)
-        return polar_factor(self.perturbed(scores), bounds=bounds, check_finite=False)
+    @property
+    def _bounds(self) -> tuple[float, float]:
+        """Between which the singular values of a perturbed Grover coin lie."""
+        return 1 - self.beta, 1 + self.beta
 
     def perturbed(self, scores: Tensor) -> Tensor:
         r"""The matrix that the bounded coin projects, :math:`\mathbf{G} + \beta \mathbf{B} / \sqrt{1 + \lVert \mathbf{B} \rVert_F^2}`."""

@@ -62,6 +62,6 @@ def sum_of_incoming(h: Tensor, line_graph: EulerianLineGraph, mask: Tensor | Non
 def _by_kernel(line_graph: EulerianLineGraph, *tensors: Tensor) -> bool:
     if not line_graph.groups or not runs_kernels(*tensors):
         return False
-    from gump.kernels.arcs import MAX_DEGREE
+    from gump.kernels.tiling import MAX_DEGREE
 
     return line_graph.max_degree <= MAX_DEGREE

@@ -74,10 +74,11 @@ class BatchNorm(torch.nn.Module):
         """In two passes over the rows."""
         from gump.kernels.batch_norm import batch_norm as fused_batch_norm
 
-        out, mean, var = fused_batch_norm(x, mask, self.weight, self.bias, self.running_mean, self.running_var, self.eps, relu)
-        with torch.no_grad():  # not lerp_, which vmap would run for one replica after the other
-            self.running_mean.add_(mean - self.running_mean, alpha=self.momentum)
-            self.running_var.add_(var - self.running_var, alpha=self.momentum)
+        running = self.running_mean, self.running_var
+        out, *moved = fused_batch_norm(x, mask, self.weight, self.bias, *running, self.eps, relu, self.momentum)
+        with torch.no_grad():
+            for old, new in zip(running, moved, strict=True):
+                old.copy_(new)
         return out
 
     def _plain(self, x: Tensor, mask: Tensor | None) -> Tensor:

@@ -1,6 +1,6 @@
 """Attention scores of all pairs of arcs that meet at a vertex."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -15,6 +15,39 @@ CHUNK = 2**20
 """How many numbers are held for pairs at a time, where not all are kept."""
 
 
+def pair_scores(
+    row: Tensor, column: Tensor, weight: Tensor, negative_slope: float, sizes: Sequence[tuple[int, int]], keep: bool = True
+) -> list[Tensor]:
+    r"""Scores every row against every column of its block, for blocks of several degrees, by a kernel where there is one.
+
+    Args:
+        row: The vectors :math:`\mathbf{p}_i`, those of a block one after the other.
+        column: The vectors :math:`\mathbf{q}_j`.
+        weight: The vector :math:`\mathbf{w}`.
+        negative_slope: Of the LeakyReLU, above zero.
+        sizes: Degrees, from the smallest, and how many blocks have each, in the order of the rows.
+        keep: As for :func:`pair_score`. A kernel computes the pairs again in any case.
+
+    Shapes:
+        - **row, column:** :math:`(A, F)`
+        - **weight:** :math:`(F)`
+        - **output:** :math:`(n, d, d)` for every degree
+    """
+    blocks: list[Tensor] = []
+    if runs_kernels(row, column, weight):
+        from gump.kernels.pair_score import pair_score as in_one_pass
+        from gump.kernels.tiling import MAX_DEGREE
+
+        if small := tuple(size for size in sizes if size[0] <= MAX_DEGREE):
+            num_rows = sum(degree * num_blocks for degree, num_blocks in small)
+            blocks = in_one_pass(row[:num_rows], column[:num_rows], weight, negative_slope, small)
+    parts = [degree * num_blocks for degree, num_blocks in sizes]
+    for (degree, num_blocks), p, q in list(zip(sizes, row.split(parts), column.split(parts), strict=True))[len(blocks) :]:
+        shape = (num_blocks, degree, row.size(-1))
+        blocks.append(pair_score(p.view(shape), q.view(shape), weight, negative_slope, keep))
+    return blocks
+
+
 def pair_score(row: Tensor, column: Tensor, weight: Tensor, negative_slope: float, keep: bool = True) -> Tensor:
     r"""Scores every row against every column of its block (equation 1).
 
@@ -27,19 +60,13 @@ def pair_score(row: Tensor, column: Tensor, weight: Tensor, negative_slope: floa
         weight: The vector :math:`\mathbf{w}`.
         negative_slope: Of the LeakyReLU, above zero.
         keep: Whether to keep :math:`F` numbers for every pair until the backward, which is fast; otherwise a part of the pairs is held at a
-            time, and computed again in the backward. On a GPU, small blocks are computed again in any case.
+            time, and computed again in the backward.
 
     Shapes:
         - **row, column:** :math:`(n, d, F)`
         - **weight:** :math:`(F)`
         - **output:** :math:`(n, d, d)`
     """
-    if runs_kernels(row, column, weight):
-        from gump.kernels.pair_score import MAX_DEGREE
-        from gump.kernels.pair_score import pair_score as in_one_pass
-
-        if row.size(1) <= MAX_DEGREE:
-            return in_one_pass(row, column, weight.unsqueeze(0), negative_slope)
     scores: Tensor = (_PairScore if keep else _PairScoreInChunks).apply(row, column, weight.unsqueeze(0), negative_slope)[0]
     return scores
 

@@ -57,6 +57,7 @@ class Propagation:
                 f"that made the blocks makes the hubs, see gump.nn.Coin.hubs"
             )
         self.blocks, self.line_graph, self.hubs, self.mask = blocks, line_graph, hubs, mask
+        self._flat: tuple[Tensor, tuple[tuple[int, int], ...]] | None = None  # the entries of all blocks, where a kernel reads them
         self._num_dense = sum(g.num_blocks * g.degree for g in line_graph.groups[: len(blocks)])  # arcs that hubs do not own
         self.sparse = (line_graph.device.type == "cpu" and torch.backends.mkl.is_available()) if sparse is None else sparse
         if self.sparse and blocks:
@@ -74,7 +75,7 @@ class Propagation:
         dtype = own if torch.is_autocast_enabled(h.device.type) else h.dtype
         with torch.autocast(h.device.type, enabled=False):  # rounding to half precision would undo what the projection did
             h = h.to(own)
-            if self.hubs is None and not self.sparse and runs_kernels(h, *self.blocks):
+            if self.hubs is None and not self.sparse and self._has_kernel(h):
                 return self._by_kernel(h, scale).to(dtype)
             out = self._propagated(h)
             out = out if scale is None else torch.addcmul(out, scale, h)
@@ -83,7 +84,7 @@ class Propagation:
             return out.to(dtype)
 
     def _propagated(self, h: Tensor) -> Tensor:
-        if not self.blocks or not (self.sparse or runs_kernels(h, *self.blocks)):
+        if not self.blocks or not (self.sparse or self._has_kernel(h)):
             return self.shift(self.coin(h))
         if self.hubs is None:
             return self._in_one_pass(h)
@@ -98,10 +99,20 @@ class Propagation:
             return out
         return self._by_kernel(h)
 
+    def _has_kernel(self, h: Tensor) -> bool:
+        if not runs_kernels(h, *self.blocks):
+            return False
+        from gump.kernels.tiling import MAX_DEGREE
+
+        return self.blocks[-1].size(-1) <= MAX_DEGREE
+
     def _by_kernel(self, h: Tensor, scale: Tensor | None = None) -> Tensor:
         from gump.kernels.coin_shift import coin_shift
+        from gump.kernels.tiling import flatten
 
-        return coin_shift(h, self.line_graph.reverse, self.blocks, scale, self.mask)
+        if self._flat is None:
+            self._flat = flatten(self.blocks)
+        return coin_shift(h, self.line_graph.reverse, *self._flat, scale, self.mask)
 
     def coin(self, h: Tensor) -> Tensor:
         """Mixes the outgoing arcs of every vertex."""

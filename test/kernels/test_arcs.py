@@ -7,7 +7,7 @@ from gump.kernels import LAUNCHED
 from gump.kernels.arcs import collect, spread
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
-GRAPHS = {**SYMMETRIC, "random": random_graph(0), "hub": star(11)}
+GRAPHS = {**SYMMETRIC, "random": random_graph(0), "hub": star(11), "larger": star(17), "largest": star(64)}
 
 
 def line_graph_of(name: str) -> tuple[EulerianLineGraph, tuple[tuple[int, int], ...]]:
@@ -20,7 +20,7 @@ def rows(num: int, width: int, seed: int) -> torch.Tensor:
     return torch.randn(num, width, generator=torch.Generator().manual_seed(seed)).to(DEVICE).requires_grad_()
 
 
-@pytest.mark.parametrize("width", [1, 5, 64])
+@pytest.mark.parametrize("width", [1, 5, 64, 100])
 @pytest.mark.parametrize("name", GRAPHS)
 def test_arcs_get_the_sum_of_what_their_ends_have(name: str, width: int) -> None:
     line_graph, sizes = line_graph_of(name)

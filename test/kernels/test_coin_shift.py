@@ -4,11 +4,16 @@ from graphs import SYMMETRIC, random_graph, star
 
 from gump import EulerianLineGraph
 from gump.kernels import LAUNCHED
-from gump.kernels.coin_shift import coin_shift
+from gump.kernels.coin_shift import coin_shift as in_one_pass
+from gump.kernels.tiling import flatten
 from gump.nn import Propagation
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
-GRAPHS = {**SYMMETRIC, "random": random_graph(0), "hub": star(11)}
+GRAPHS = {**SYMMETRIC, "random": random_graph(0), "hub": star(11), "larger": star(17), "largest": star(64)}
+
+
+def coin_shift(h: torch.Tensor, reverse: torch.Tensor, coins: list[torch.Tensor], *others: torch.Tensor) -> torch.Tensor:
+    return in_one_pass(h, reverse, *flatten(coins), *others)
 
 
 def case(name: str, width: int) -> tuple[EulerianLineGraph, torch.Tensor, list[torch.Tensor]]:
@@ -19,7 +24,7 @@ def case(name: str, width: int) -> tuple[EulerianLineGraph, torch.Tensor, list[t
     return line_graph, torch.randn(line_graph.num_arcs, width, device=DEVICE, requires_grad=True), coins
 
 
-@pytest.mark.parametrize("width", [1, 5, 64])
+@pytest.mark.parametrize("width", [1, 5, 64, 100])
 @pytest.mark.parametrize("name", GRAPHS)
 def test_one_pass_equals_the_two_moves_and_so_do_its_gradients(name: str, width: int) -> None:
     line_graph, h, coins = case(name, width)

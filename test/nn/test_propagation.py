@@ -151,7 +151,12 @@ def test_what_a_kernel_leaves_in_the_rows_of_hubs_reaches_nothing(monkeypatch):
             return torch.cat([pulled, rest]), None, None, *[None] * len(blocks)
 
     num_rows = sum(b.size(0) * b.size(1) for b in blocks)
-    kernel = types.SimpleNamespace(coin_shift=lambda h, reverse, blocks, scale, mask: Kernel.apply(h, reverse, num_rows, *blocks))
+    unflatten = pytest.importorskip("gump.kernels.tiling", reason="needs Triton").unflatten
+
+    def coin_shift(h, reverse, values, sizes, scale, mask):
+        return Kernel.apply(h, reverse, num_rows, *unflatten(values, sizes))
+
+    kernel = types.SimpleNamespace(coin_shift=coin_shift)
     expected = Propagation(blocks, line_graph, False, hubs)(h.requires_grad_())
     (expected_grad,) = torch.autograd.grad((expected**2).sum(), h, retain_graph=True)
     monkeypatch.setattr(gump.nn.propagation, "runs_kernels", lambda *tensors: True)
