@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 import subprocess
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,23 @@ def provenance(fabric: Fabric, precision: str) -> dict[str, Any]:
         fabric: Where it was computed.
         precision: And in what arithmetic.
     """
+    device = torch.cuda.get_device_name(fabric.device) if fabric.device.type == "cuda" else platform.processor() or "cpu"
+    return {
+        **_source(),
+        "versions": {"gump": gump.__version__, "python": platform.python_version()}
+        | {module.__name__: module.__version__ for module in (torch, torch_geometric, numpy, lightning_fabric, torchmetrics)},
+        "device": f"{fabric.device.type}: {device}",
+        "num_devices": fabric.world_size,
+        "num_threads": torch.get_num_threads(),
+        "path": f"kernels: {', '.join(sorted(LAUNCHED))}" if LAUNCHED else "plain",
+        "precision": precision,
+        "host": platform.node(),
+    }
+
+
+@cache
+def _source() -> dict[str, Any]:
+    """The commit of the library and whether that is all of it, as far as git tells. It is asked once: what changes later is not what runs."""
     folder = Path(gump.__file__).parent
 
     def git(*arguments: str) -> str | None:
@@ -36,16 +54,4 @@ def provenance(fabric: Fabric, precision: str) -> dict[str, Any]:
 
     ours = bool(git("ls-files", "__init__.py"))  # and not a repository that the library happens to be installed in
     status = git("status", "--porcelain", "--", ".") if ours else None
-    device = torch.cuda.get_device_name(fabric.device) if fabric.device.type == "cuda" else platform.processor() or "cpu"
-    return {
-        "commit": git("rev-parse", "HEAD") if ours else None,
-        "clean": None if status is None else not status,
-        "versions": {"gump": gump.__version__, "python": platform.python_version()}
-        | {module.__name__: module.__version__ for module in (torch, torch_geometric, numpy, lightning_fabric, torchmetrics)},
-        "device": f"{fabric.device.type}: {device}",
-        "num_devices": fabric.world_size,
-        "num_threads": torch.get_num_threads(),
-        "path": f"kernels: {', '.join(sorted(LAUNCHED))}" if LAUNCHED else "plain",
-        "precision": precision,
-        "host": platform.node(),
-    }
+    return {"commit": git("rev-parse", "HEAD") if ours else None, "clean": None if status is None else not status}
