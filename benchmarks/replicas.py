@@ -47,11 +47,11 @@ def make_trainer(dataset_name: str, method: str, num_replicas: int, device: torc
 def milliseconds(trainer: ReplicaTrainer, kind: str, chunks: list[torch.Tensor], num_steps: int) -> float:
     """The mean time of a step after the first few."""
     for chunk in chunks:
-        trainer._step(kind, chunk)
+        trainer.steps(kind, chunk)
     _wait(trainer)
     start = time.perf_counter()
     for k in range(num_steps):
-        trainer._step(kind, chunks[k % len(chunks)])
+        trainer.steps(kind, chunks[k % len(chunks)])
     _wait(trainer)
     return 1e3 * (time.perf_counter() - start) / num_steps
 
@@ -113,8 +113,8 @@ def main() -> None:
     trainer = make_trainer(arguments.dataset, arguments.method, arguments.replicas, device, record_steps=False)
     chunks = trainer._chunks(0)[:40]
     chunks = [chunk for chunk in chunks if chunk.size(1) == chunks[0].size(1)]
-    trainer._make_room("train", chunks)
-    layouts = trainer._layouts["train", chunks[0].size(1)]
+    trainer.steps.make_room("train", chunks)
+    layouts = trainer.steps.layouts["train", chunks[0].size(1)]
     used = [next(layout for layout in layouts if layout.holds(trainer.store.layout(chunk))) for chunk in chunks]
     arcs = round(sum(layout.num_arcs for layout in used) / len(used))
     degrees = torch.tensor(layouts[0].degrees)
@@ -131,7 +131,7 @@ def main() -> None:
         if arguments.trace:
             activities = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
             with torch.profiler.profile(activities=activities) as profiler:
-                trainer._step("train", chunks[0])
+                trainer.steps("train", chunks[0])
                 _wait(trainer)
             kernels = [event for event in profiler.key_averages() if event.device_type == torch.autograd.DeviceType.CUDA]
             kernels.sort(key=lambda event: -event.self_device_time_total)
@@ -139,11 +139,11 @@ def main() -> None:
             results["device_ms"] = round(sum(event.self_device_time_total for event in kernels) / 1e3, 2)
             for event in kernels[:35]:
                 print(f"{event.self_device_time_total / 1e3:8.3f} ms {event.count:5d} x  {event.key[:110]}")
-        trainer.record_steps = True
+        trainer.steps.record = True
         results["recorded_ms"] = round(milliseconds(trainer, "train", chunks, arguments.steps), 3)
         part = trainer.parts["val"][:, :EVALUATED_AT_ONCE]
         trainer.replicas.model.eval()
-        trainer._make_room("eval", [part])
+        trainer.steps.make_room("eval", [part])
         results["evaluation_ms"] = round(milliseconds(trainer, "eval", [part], arguments.steps), 3)
         results["memory_gb"] = round(torch.cuda.max_memory_allocated() / 1e9, 2)
     if arguments.replicas == 1 and device.type == "cuda":

@@ -79,7 +79,8 @@ def _bars(num_runs: int) -> Iterator[tuple[list[Watch], Callable[[], None]]]:
     if not console.is_terminal or not _speaks():
         yield [], lambda: None
         return
-    columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.fields[numbers]}"))
+    title, numbers = TextColumn("{task.description}", markup=False), TextColumn("{task.fields[numbers]}")
+    columns = (title, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), numbers)
     with Progress(*columns, console=console) as progress:
         runs = progress.add_task("runs", total=num_runs, numbers="")
         epochs = progress.add_task("", total=1, numbers="", visible=False)

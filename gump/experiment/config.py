@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,13 +12,13 @@ from typing import Any
 from gump.experiment.protocol import PROTOCOLS, SplitRule
 from gump.experiment.registry import DATASETS, HEADS, MODELS, TRANSFORMS, level_of
 from gump.experiment.settings import bind, suggestion
-from gump.experiment.training import Training
+from gump.experiment.training import Training, shared
 
 SETTABLE = ("dataset", "protocol", "model", "head", "embedding", "train", "transform")
 WHEN = ("once", "batch")
 """When a transform is applied: to all graphs beforehand, which the cache then keeps, or to those of a batch whenever it is made."""
 
-TABLES = (*SETTABLE, "published", "sweep", "title")
+TABLES = (*SETTABLE, "published", "sweep", "grid", "title")
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class Config:
 
 
 def load_config(path: str | Path, overrides: Mapping[str, Any] | None = None) -> list[Config]:
-    """Reads a configuration; a ``sweep`` makes several of it, one for each value.
+    """Reads a configuration; a ``sweep`` or a ``grid`` makes several of it.
 
     Args:
         path: A TOML file.
@@ -78,20 +79,39 @@ def load_config(path: str | Path, overrides: Mapping[str, Any] | None = None) ->
 
 
 def make_configs(name: str, tables: Mapping[str, Any], overrides: Mapping[str, Any] | None = None) -> list[Config]:
-    """Checks the tables of a configuration and makes one or, with a ``sweep``, several of it."""
+    """Checks the tables of a configuration and makes one or, with a ``sweep`` or a ``grid``, several of it."""
     tables, overrides = dict(tables), dict(overrides or {})
     _check_tables(tables)
-    sweep = tables.pop("sweep", {})
+    sweep, grid = tables.pop("sweep", {}), tables.pop("grid", {})
+    if both := sorted(sweep.keys() & grid.keys()):
+        raise ValueError(f"'grid' must hold other settings than 'sweep' (got '{both[0]}' in both)")
+    points = [point | cell for point in _sweep_points(sweep, overrides) for cell in _grid_points(grid, overrides)]
+    rest = {key: overrides[key] for key in sorted(overrides) if key not in sweep and key not in grid}
+    if any(key.startswith("dataset.") for key in rest):
+        tables.pop("published", None)  # it was published for other data
+    return [_make(name, tables, point | rest) for point in points]
+
+
+def _sweep_points(sweep: Mapping[str, Any], overrides: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """One point for each position in the lists; overrides pick some, or make a new one of the first."""
     lengths = {len(values) if isinstance(values, list) else -1 for values in sweep.values()}
     if len(lengths) > 1 or lengths & {0, -1}:
         raise ValueError("'sweep' must hold lists of one length, one for every setting that goes along")
     points = [dict(zip(sweep, values, strict=True)) for values in zip(*sweep.values(), strict=True)] or [{}]
-    if chosen := {key: value for key, value in overrides.items() if key in sweep}:  # picks points of the sweep
+    if chosen := {key: value for key, value in overrides.items() if key in sweep}:
         points = [p for p in points if all(p[k] == v for k, v in chosen.items())] or [points[0] | chosen]
-    rest = {key: overrides[key] for key in sorted(overrides) if key not in sweep}
-    if any(key.startswith("dataset.") for key in rest):
-        tables.pop("published", None)  # it was published for other data
-    return [_make(name, tables, point | rest) for point in points]
+    return points
+
+
+def _grid_points(grid: Mapping[str, Any], overrides: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """One point for each combination of values from the lists; an override is the only value of its setting, whether in the list or not."""
+    for key, values in grid.items():
+        if not isinstance(values, list) or not values:
+            raise ValueError(
+                f"'grid' must hold lists of values by names such as \"train.lr\", in quotes (got {values!r} for '{key}')"
+            )
+    chosen = [[value for value in values if value == overrides.get(key, value)] or [overrides[key]] for key, values in grid.items()]
+    return [dict(zip(grid, values, strict=True)) for values in itertools.product(*chosen)]
 
 
 def _check_tables(tables: Mapping[str, Any]) -> None:
@@ -140,6 +160,12 @@ def made_by(settings: Mapping[str, Any]) -> dict[str, Any]:
     """The settings that a run depends on: all but what it is called and which of its epochs counts."""
     train = {key: value for key, value in settings["train"].items() if key != "select"}
     return {key: value for key, value in settings.items() if key != "title"} | {"train": train}
+
+
+def side_by_side(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings that runs must have in common to be trained side by side: all that they depend on but what each can have for itself."""
+    made = made_by(settings)
+    return made | {"train": shared(made["train"])}
 
 
 def _transform(table: str, settings: Mapping[str, Any]) -> dict[str, Any]:

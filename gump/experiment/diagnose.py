@@ -23,8 +23,8 @@ from gump.diagnostics.memory import MemoryEstimate, memory
 from gump.diagnostics.verdict import Verdict, verdict
 from gump.experiment.listing import BENCHMARKS
 
-MAX_NODES = 10**8
-"""More vertices than this are a slip in a file rather than a graph."""
+MAX_TRANSFER = {"Ring": 10**6, "CrossedRing": 10**6, "CliquePath": 4000}
+"""The largest transfer tasks that are built; each vertex of a clique has as many edges as there are others."""
 
 BATCH = 64
 """The number of graphs in the batch whose cost is told."""
@@ -38,7 +38,7 @@ NUMBERS = {
     "conductance": "of the worst cut found: edges across, over arcs of the smaller side",
     "cut_edges": "across that cut; in L layers at most L times as many dimensions cross",
     "cut_nodes": "vertices on its smaller side",
-    "crossing_share": "the most that crosses in as many layers as the diameter",
+    "crossing_share": "the most that crosses in diameter layers, of what equally many vertices hold",
     "num_bridges": "edges without which the part would fall apart",
     "resistance": "effective resistance of the worst pair of vertices",
     "commute_time": "steps of a random walk between them and back",
@@ -81,6 +81,8 @@ def find_graphs(name: str) -> list[Data]:
     if name.startswith("tu:"):
         return list(load_tu(name.removeprefix("tu:")))
     if match := re.fullmatch(rf"({'|'.join(TRANSFER_TASKS)})-(\d+)", name):
+        if int(match[2]) > (most := MAX_TRANSFER[match[1]]):
+            raise ValueError(f"'graph' must be a transfer task of at most {most:,} vertices, {match[1]}-{most} (got '{name}')")
         return list(load_transfer(match[1], int(match[2])))
     known = [*BENCHMARKS, *(f"{task}-20" for task in TRANSFER_TASKS), "fake"]
     close = difflib.get_close_matches(name, known, 1)
@@ -118,9 +120,7 @@ def diagnose(
     if budget_gb is not None and not 0 < budget_gb < float("inf"):
         raise ValueError(f"'--memory' must be a number of gigabytes above 0 (got {budget_gb})")
     chosen = [index] if index is not None else list(range(len(graphs)))
-    measured = {
-        i: found for i in _sample(chosen, num_sampled, seed) if (found := _measure(graphs[i], title, single=len(chosen) == 1))
-    }
+    measured = {i: found for i in _sample(chosen, num_sampled, seed) if (found := _measure(graphs[i], single=len(chosen) == 1))}
     if not measured:
         raise ValueError(
             f"{title} must have a graph with an edge (got none among {min(len(chosen), num_sampled)} that were measured)"
@@ -143,7 +143,7 @@ def diagnose(
         batch = list(measured)[:BATCH]
         degrees, what = torch.cat([_degrees(graphs[i]) for i in batch]), f"a batch of {len(batch)} graphs"
     budget = None if budget_gb is None else max(int(budget_gb * 1e9), 1)
-    cost = memory(degrees, hidden_channels, depth, budget=budget)
+    cost = memory(degrees, hidden_channels, depth, budget=budget, in_channels=_in_channels(graphs[next(iter(measured))]))
     notes["depth"] = f"{depth} layers: {reason}"
     notes["cost"] = _cost(cost, what, hidden_channels)
     if budget_gb is not None:
@@ -157,21 +157,21 @@ def _sample(indices: list[int], most: int, seed: int) -> list[int]:
     return [indices[i] for i in sorted(order.tolist())]
 
 
-def _measure(data: Data, title: str, single: bool) -> Bottleneck | None:
-    num_nodes, edge_index = int(data.num_nodes or 0), data.edge_index
-    if num_nodes > MAX_NODES:
-        raise ValueError(
-            f"{title} must have at most {MAX_NODES:,} vertices (got {num_nodes:,}); number them from zero without gaps"
-        )
-    if bool((edge_index[0] == edge_index[1]).all()) and not single:
+def _measure(data: Data, single: bool) -> Bottleneck | None:
+    if bool((data.edge_index[0] == data.edge_index[1]).all()) and not single:
         return None
-    return bottleneck(edge_index, num_nodes)
+    return bottleneck(data.edge_index, int(data.num_nodes or 0))
 
 
 def _degrees(data: Data) -> Tensor:
     edge_index: Tensor = to_undirected(data.edge_index, num_nodes=data.num_nodes)  # merges what is listed twice
     count: Tensor = degree(edge_index[0], data.num_nodes, dtype=torch.long)
     return count
+
+
+def _in_channels(data: Data) -> int | None:
+    """The width of vertex features; none where there are none, or categories, which are embedded in the width of the model."""
+    return int(data.x.size(1)) if data.x is not None and data.x.is_floating_point() and data.x.size(1) else None
 
 
 def _shown(found: Bottleneck, key: str) -> str:
@@ -202,7 +202,7 @@ def _cost(cost: MemoryEstimate, what: str, hidden_channels: int) -> str:
     hubs = "" if cost.num_hubs == 0 else f", {cost.num_hubs:,} hubs above degree {cost.max_block}"
     return (
         f"about {_bytes(cost.bytes)} and {cost.time_s:.2g} s for a training step of GUMP with that depth and width {hidden_channels} on {what}, on "
-        f"this CPU ({cost.num_arcs:,} arcs, {cost.num_transitions:,} transitions{hubs})"
+        f"this CPU ({cost.num_arcs:,} arcs, {cost.num_transitions:,} transitions{hubs}, {cost.num_parameters:,} parameters with Adam's moments)"
     )
 
 

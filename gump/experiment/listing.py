@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -49,9 +50,20 @@ def _datasets(_: Path) -> Rows:
 def _described(things: dict[str, Any]) -> Rows:
     rows = []
     for name, thing in sorted(things.items()):
-        first = (inspect.getdoc(thing) or "").split("\n\n")[0].replace("\n", " ")
-        rows.append([name, first])
+        rows.append([name, plain_words((inspect.getdoc(thing) or "").split("\n\n")[0])])
     return ["name", "what it is"], rows
+
+
+def plain_words(text: str) -> str:
+    """Takes the markup out of a sentence of a docstring: roles, the addresses of links, and quotes of code.
+
+    Example:
+        >>> plain_words("Reads a :class:`~torch.Tensor`, as ``a.b`` does (`Ma et al. <https://arxiv.org/abs/2305.17589>`_).")
+        'Reads a Tensor, as a.b does (Ma et al.).'
+    """
+    text = re.sub(r"``(.+?)``", r"\1", " ".join(text.split()))
+    text = re.sub(r"`([^`<]+?)\s*<[^`>]*>`_{0,2}", r"\1", re.sub(r":[\w:+-]+:(?=`)", "", text))
+    return re.sub(r"`(?:~(?:\w+\.)*)?([^`]+)`_{0,2}", r"\1", text)
 
 
 def _configs(folder: Path) -> Rows:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import functools
 import math
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +14,16 @@ import torch
 from torch import Tensor
 from torch.func import functional_call, stack_module_state
 
+from gump.experiment.checkpoint import read_checkpoint, write_checkpoint
 from gump.experiment.model import base_parameters, input_names
 from gump.experiment.padded import Layout, PaddedBatch, PaddedStore
 from gump.experiment.progress import Evaluation, Progress
 from gump.experiment.protocol import Split, run_seed
+from gump.experiment.recording import RecordedSteps, Step
 from gump.experiment.stacked_adam import StackedAdam
 from gump.experiment.task import Task
-from gump.experiment.training import Training, cosine
+from gump.experiment.training import PER_REPLICA, Training, cosine, shared
 from gump.line_graph import EulerianLineGraph
-from gump.record import write_atomically
 
 EVALUATED_AT_ONCE = 64
 """Graphs of every replica in a batch when nothing is learned."""
@@ -33,12 +33,6 @@ SAVING = 0.03
 
 AHEAD = 100
 """How many epochs the first layouts are made for."""
-
-SPARE = 1.05
-"""How much more room the largest layout gets than was needed when it was made, so that it lasts."""
-
-QUANTILES = (0.5, 0.85, 1.0)
-"""The shares of the batches of an epoch for which there is a layout, from the smallest."""
 
 
 class Replicas:
@@ -96,9 +90,9 @@ class ReplicaTrainer:
         store: The graphs, on the same device.
         splits: One per run, with parts of equal sizes.
         task: How answers are judged.
-        training: The settings.
+        training: The settings, of all runs or of each; those of one run may differ from another's in what ``PER_REPLICA`` names.
         seed: Of all runs.
-        indices: The number of each run.
+        indices: The number of each run; runs of one number differ in their settings.
         save_every_s: Seconds between checkpoints.
         record_steps: Whether to record and replay steps; by default on a GPU.
     """
@@ -109,7 +103,7 @@ class ReplicaTrainer:
         store: PaddedStore,
         splits: Sequence[Split],
         task: Task,
-        training: Training,
+        training: Training | Sequence[Training],
         seed: int,
         indices: Sequence[int],
         save_every_s: float = 10.0,
@@ -117,9 +111,11 @@ class ReplicaTrainer:
     ) -> None:
         if len({tuple(part.numel() for part in split) for split in splits}) > 1:
             raise ValueError("'splits' must have parts of equal sizes to be trained side by side")
-        self.store, self.task, self.training, self.seed, self.indices = store, task, training, seed, list(indices)
-        self.save_every_s = save_every_s
-        self.record_steps = store.device.type == "cuda" if record_steps is None else record_steps
+        self.store, self.task, self.seed, self.indices, self.save_every_s = store, task, seed, list(indices), save_every_s
+        self.trainings = [training] * len(self.indices) if isinstance(training, Training) else list(training)
+        self.training = self.trainings[0]  # for what all share
+        if any(shared(asdict(each)) != shared(asdict(self.training)) for each in self.trainings):
+            raise ValueError(f"'training' must differ in {', '.join(PER_REPLICA)} alone, for runs to be trained side by side")
         self.parts = {part: torch.stack([getattr(split, part) for split in splits]) for part in Split._fields}
         base = {id(p) for p in base_parameters(models[0])}
         base_names = {name for name, p in models[0].named_parameters() if id(p) in base}
@@ -128,20 +124,29 @@ class ReplicaTrainer:
         self.progress = [Progress() for _ in indices]
         self.rate = torch.ones(len(self.indices), dtype=torch.float64)
         self.plateau = [[math.inf, 0] for _ in indices]
-        self._layouts: dict[tuple[str, int], list[Layout]] = {}
-        self._recorded: dict[tuple[str, int, Layout], _Recorded] = {}
-        self._pool: Any = None
+        learn = functools.partial(_learn, self.replicas, self.optimizer, store, task)
+        changes = [*self.optimizer.tensors(), *self.replicas.buffers.values()]
+        self.steps = RecordedSteps(
+            {"train": Step(learn, changes), "eval": Step(functools.partial(_answer, self.replicas, store))},
+            store,
+            record=store.device.type == "cuda" if record_steps is None else record_steps,
+        )
 
     def _optimizer(self, base: set[str]) -> StackedAdam:
-        t, parameters = self.training, self.replicas.parameters
+        each, parameters = self.trainings, self.replicas.parameters
         groups = [
             {
                 "params": [p for name, p in parameters.items() if name in base],
-                "lr": t.lr if t.base_lr is None else t.base_lr,
-                "weight_decay": t.weight_decay if t.base_weight_decay is None else t.base_weight_decay,
+                "lr": [t.lr if t.base_lr is None else t.base_lr for t in each],
+                "weight_decay": [t.weight_decay if t.base_weight_decay is None else t.base_weight_decay for t in each],
             },
-            {"params": [p for name, p in parameters.items() if name not in base], "lr": t.lr, "weight_decay": t.weight_decay},
+            {
+                "params": [p for name, p in parameters.items() if name not in base],
+                "lr": [t.lr for t in each],
+                "weight_decay": [t.weight_decay for t in each],
+            },
         ]
+        t = self.training
         return StackedAdam([group for group in groups if group["params"]], t.optimizer == "adamw", t.clip)
 
     def fit(
@@ -154,12 +159,11 @@ class ReplicaTrainer:
             identity: Of the runs; a checkpoint of others is not used.
             watch: Called after every epoch with its number and the mean results of the runs that are not finished.
         """
-        if checkpoint is not None:
-            self._resume(checkpoint, identity)
+        if checkpoint is not None and (found := read_checkpoint(checkpoint, identity)):
+            self._resume(found)
         saved, pause = time.monotonic(), self.save_every_s
-        while not all(progress.finished(self.training) for progress in self.progress):
+        while active := [progress for progress, finished in zip(self.progress, self._finished(), strict=True) if not finished]:
             start = time.perf_counter()
-            active = [progress for progress in self.progress if not progress.finished(self.training)]
             self._advance(self._train_epoch(), self._evaluate("val"))
             share = (time.perf_counter() - start) / len(active)
             for progress in active:
@@ -178,21 +182,25 @@ class ReplicaTrainer:
         """How many epochs are behind the replica that is furthest."""
         return max(progress.epoch for progress in self.progress)
 
+    def _finished(self) -> list[bool]:
+        """Which replicas have nothing left to do."""
+        return [progress.finished(training) for progress, training in zip(self.progress, self.trainings, strict=True)]
+
     def _train_epoch(self) -> Tensor:
         """Goes once through the training sets; returns the mean loss of every replica."""
         epoch = self.epoch
         torch.manual_seed(run_seed(self.seed, self.indices[0], epoch + 1))
         self.replicas.model.train()
-        scale = self.rate * torch.tensor([not progress.finished(self.training) for progress in self.progress])
+        scale = self.rate * ~torch.tensor(self._finished())
         self.optimizer.set_scale(scale * cosine(self.training, epoch))
         total, count = torch.zeros(len(self.indices), device=self.store.device), 0
         chunks = self._chunks(epoch)
-        if not any(kind == "train" for kind, _ in self._layouts):
+        if not self.steps.has_room("train"):
             ahead = range(epoch, min(epoch + AHEAD, self.training.epochs))
-            self._make_room("train", (chunk for later in ahead for chunk in self._chunks(later)))
-        self._make_room("train", chunks)
+            self.steps.make_room("train", (chunk for later in ahead for chunk in self._chunks(later)))
+        self.steps.make_room("train", chunks)
         for index in chunks:
-            total += index.size(1) * self._step("train", index)
+            total += index.size(1) * self.steps("train", index)
             count += index.size(1)
         return (total / max(count, 1)).cpu()
 
@@ -218,8 +226,8 @@ class ReplicaTrainer:
         self.replicas.model.eval()
         index = self.parts[part]
         chunks = list(index.split(EVALUATED_AT_ONCE, dim=1))
-        self._make_room("eval", chunks)
-        out = torch.cat([self._step("eval", chunk).clone() for chunk in chunks], dim=1)
+        self.steps.make_room("eval", chunks)
+        out = torch.cat([self.steps("eval", chunk).clone() for chunk in chunks], dim=1)
         y = self.store.targets(index)
         with torch.no_grad():
             loss = torch.vmap(self.task.loss)(out, y)
@@ -229,8 +237,8 @@ class ReplicaTrainer:
     def _advance(self, train_loss: Tensor, val: tuple[Tensor, Tensor, Tensor, Tensor]) -> None:
         """Adds an epoch to the progress of every replica that is not finished."""
         tests: list[tuple[Tensor, Tensor, Tensor, Tensor]] = []
-        for r, progress in enumerate(self.progress):
-            if progress.finished(self.training):
+        for r, (progress, training) in enumerate(zip(self.progress, self.trainings, strict=True)):
+            if progress.finished(training):
                 continue
             losses = float(train_loss[r]), float(val[0][r])
             if not all(map(math.isfinite, losses)):
@@ -243,12 +251,12 @@ class ReplicaTrainer:
                 loss, measure, out, y = tests[0]
                 return Evaluation(float(loss[r]), float(measure[r]), out[r], y[r])
 
-            progress.advance(self.training, self.task, *losses, float(val[1][r]), test)
+            progress.advance(training, self.task, *losses, float(val[1][r]), test)
             self._watch_plateau(r, *losses)
 
     def _watch_plateau(self, replica: int, train_loss: float, val_loss: float) -> None:
         """Lowers the rate of a replica as torch's ``ReduceLROnPlateau`` would."""
-        t = self.training
+        t = self.trainings[replica]
         if t.schedule not in ("plateau", "plateau_train"):
             return
         value, state = train_loss if t.schedule == "plateau_train" else val_loss, self.plateau[replica]
@@ -260,82 +268,18 @@ class ReplicaTrainer:
             self.rate[replica] *= t.plateau_factor
             state[1] = 0
 
-    def _make_room(self, kind: str, chunks: Iterable[Tensor]) -> None:
-        """Finds a few layouts for the batches of one size, smaller and larger ones, so that few recordings serve them all with little padding."""
-        needs: dict[int, list[Layout]] = {}
-        for chunk in chunks:
-            needs.setdefault(chunk.size(1), []).append(self.store.layout(chunk))
-        for size, of_size in needs.items():
-            layouts = self._layouts.setdefault((kind, size), [])
-            if not layouts:
-                of_size.sort(key=lambda layout: layout.num_arcs)
-                for share in QUANTILES:
-                    held = of_size[: max(round(share * len(of_size)), 1)]
-                    layouts.append(functools.reduce(Layout.joined, held).larger(SPARE if share == 1 else 1.0))
-            need = functools.reduce(Layout.joined, of_size)
-            if not layouts[-1].holds(need):
-                layouts[-1] = need.larger(SPARE).joined(layouts[-1])
-                self._recorded.clear()  # all of them, since a larger one finds no room in the memory of smaller ones
-                self._pool = None
-
-    def _step(self, kind: str, index: Tensor) -> Tensor:
-        """Trains on a batch, or answers it."""
-        run, size = self._learn if kind == "train" else self._answer, index.size(1)
-        need = self.store.layout(index)
-        layout, *larger = (layout for layout in self._layouts[kind, size] if layout.holds(need))
-        if not self.record_steps:
-            return run(index.to(self.store.device), layout)
-        if (kind, size, layout) not in self._recorded:
-            snapshot = self._snapshot if kind == "train" else None
-            self._pool = self._pool or torch.cuda.graph_pool_handle()
-            for each in [*reversed(larger), layout]:  # the largest first, in whose memory the others then find room
-                if (kind, size, each) not in self._recorded:
-                    self._recorded[kind, size, each] = _Recorded(run, index.to(self.store.device), each, snapshot, self._pool)
-        return self._recorded[kind, size, layout](index)
-
-    def _learn(self, index: Tensor, layout: Layout) -> Tensor:
-        self.optimizer.zero_grad()
-        batch = self.store.batch(index, layout)
-        losses = torch.vmap(self.task.loss)(self.replicas(batch), batch.y)
-        losses.sum().backward()
-        self.optimizer.step()
-        return losses.detach()
-
-    @torch.no_grad()
-    def _answer(self, index: Tensor, layout: Layout) -> Tensor:
-        return self.replicas(self.store.batch(index, layout))
-
-    def _snapshot(self) -> Callable[[], None]:
-        """Remembers weights and moments, and returns what brings them back."""
-        tensors = [*self.optimizer.tensors(), *self.replicas.buffers.values()]
-        copies = [tensor.clone() for tensor in tensors]
-
-        def restore() -> None:
-            for tensor, copy in zip(tensors, copies, strict=True):
-                tensor.copy_(copy)
-
-        return restore
-
     def save(self, checkpoint: Path, identity: str) -> None:
         """Writes the state to a file."""
         state = {
-            "identity": identity,
             "optimizer": self.optimizer.state_dict(),
             "buffers": {key: value.cpu() for key, value in self.replicas.buffers.items()},
             "rate": self.rate,
             "plateau": self.plateau,
             "progress": [asdict(progress) for progress in self.progress],
         }
-        buffer = BytesIO()
-        torch.save(state, buffer)
-        write_atomically(checkpoint, buffer.getvalue())
+        write_checkpoint(checkpoint, identity, state)
 
-    def _resume(self, checkpoint: Path, identity: str) -> None:
-        if not checkpoint.is_file():
-            return
-        state = torch.load(checkpoint, map_location="cpu", weights_only=True)
-        if state["identity"] != identity:
-            return
+    def _resume(self, state: dict[str, Any]) -> None:
         self.optimizer.load_state_dict(state["optimizer"])
         for key, value in state["buffers"].items():
             self.replicas.buffers[key].copy_(value)
@@ -343,37 +287,17 @@ class ReplicaTrainer:
         self.progress = [Progress(**progress) for progress in state["progress"]]
 
 
-class _Recorded:
-    """A step as a CUDA graph: run a few times to warm up, recorded once, then replayed on other batches of the same layout.
+def _learn(replicas: Replicas, optimizer: StackedAdam, store: PaddedStore, task: Task, index: Tensor, layout: Layout) -> Tensor:
+    """Takes a step on one batch for each replica; returns their losses."""
+    optimizer.zero_grad()
+    batch = store.batch(index, layout)
+    losses = torch.vmap(task.loss)(replicas(batch), batch.y)
+    losses.sum().backward()
+    optimizer.step()
+    return losses.detach()
 
-    All recordings share their memory, so what one returns is to be used before another runs.
-    """
 
-    def __init__(
-        self,
-        run: Callable[[Tensor, Layout], Tensor],
-        index: Tensor,
-        layout: Layout,
-        snapshot: Callable[[], Callable[[], None]] | None,
-        pool: Any,
-    ) -> None:
-        self.index, self.layout = index.clone(), layout
-        restore = snapshot() if snapshot else None
-        stream = torch.cuda.Stream()
-        stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(stream):
-            for _ in range(2):
-                run(self.index, layout)
-        torch.cuda.current_stream().wait_stream(stream)
-        if restore:
-            restore()
-        torch.cuda.empty_cache()  # of what the first runs took, which recordings cannot use
-        self.graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self.graph, pool=pool):
-            self.out = run(self.index, layout)
-
-    def __call__(self, index: Tensor) -> Tensor:
-        """Runs the step on other graphs."""
-        self.index.copy_(index, non_blocking=True)
-        self.graph.replay()
-        return self.out
+@torch.no_grad()
+def _answer(replicas: Replicas, store: PaddedStore, index: Tensor, layout: Layout) -> Tensor:
+    """The answers of every replica to its own batch."""
+    return replicas(store.batch(index, layout))

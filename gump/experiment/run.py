@@ -15,10 +15,10 @@ from typing import Any
 import torch
 
 from gump.experiment.checkpoint import read_checkpoint, tidy
-from gump.experiment.config import Config, complete, made_by
+from gump.experiment.config import Config, complete, made_by, side_by_side
 from gump.experiment.trainer import SAVE_EVERY_S
 from gump.experiment.watch import Watch
-from gump.experiment.workshop import Workshop
+from gump.experiment.workshop import Run, Workshop, configs_of
 from gump.record import Record
 
 
@@ -50,18 +50,23 @@ class Runner:
 
     def run(self, config: Config, indices: Iterable[int] | None = None) -> Iterator[Record]:
         """Makes the records of a configuration, of all its runs or of those with these numbers."""
-        indices = list(range(config.protocol.num_runs) if indices is None else indices)
-        known = {index: record for index in indices if (record := self.finished(config, index))}
-        missing = [index for index in indices if index not in known]
-        workshop = Workshop(config, self) if missing else None
+        return self.run_side_by_side([Run(config, i) for i in (range(config.protocol.num_runs) if indices is None else indices)])
+
+    def run_side_by_side(self, runs: Sequence[Run]) -> Iterator[Record]:
+        """Makes the records of runs of one configuration, or of several that can be trained side by side."""
+        places = {self.path(*run): run for run in runs}
+        known = {path: record for path, run in places.items() if (record := self.finished(*run))}
+        missing = [run for path, run in places.items() if path not in known]
+        configs = configs_of(runs)
+        workshop = Workshop(configs, self) if missing else None
         groups = workshop.groups(missing) if workshop else []
-        for index in indices:
-            if workshop is not None and index not in known:
-                group = next(group for group in groups if index in group)
-                known |= {record.index: record for record in workshop.train(group)}
-            yield known[index]
-        for path, members in self.interrupted_groups(config).items():
-            if all(self.path(config, index).is_file() for index in members):
+        for path in (self.path(*run) for run in runs):
+            if workshop is not None and path not in known:
+                group = next(group for group in groups if places[path] in group)
+                known |= {self.path(*run): record for run, record in zip(group, workshop.train(group), strict=True)}
+            yield known[path]
+        for path, members in self.interrupted_groups(configs).items():
+            if all(member.is_file() for member in members):
                 tidy(path)
 
     def finished(self, config: Config, index: int) -> Record | None:
@@ -90,14 +95,20 @@ class Runner:
         """Where the record of a run lies."""
         return Record(config.name, index, {}, "", config.variant).path(self.records)
 
-    def interrupted_groups(self, config: Config) -> dict[Path, list[int]]:
-        """The checkpoints of runs that were trained side by side, with the numbers of the runs."""
+    def interrupted_groups(self, configs: Sequence[Config]) -> dict[Path, list[Path]]:
+        """The checkpoints of runs that were trained side by side, with where the records of these runs will lie.
+
+        That of runs of several configurations lies with the first of them.
+        """
         groups = {}
-        for path in sorted(self.path(config, 0).parent.glob("[0-9]*-[0-9]*.ckpt")):
-            if found := read_checkpoint(path):
-                groups[path] = [int(index) for index in json.loads(found["identity"])["indices"]]
-            else:
-                tidy(path)
+        for folder in dict.fromkeys(self.path(config, 0).parent for config in configs):
+            for path in sorted(folder.glob("[0-9]*[-+][0-9]*.ckpt")):
+                if found := read_checkpoint(path):
+                    made = json.loads(found["identity"])
+                    one = [path.with_name(f"{index:03d}.json") for index in made.get("indices", [])]
+                    groups[path] = one or [self.records / name for name in made["records"]]
+                else:
+                    tidy(path)
         return groups
 
 
@@ -137,7 +148,7 @@ def parse_indices(text: str) -> list[int]:
 def run_all(runner: Runner, configs: Sequence[Config], indices: Sequence[int] | None = None, num_jobs: int = 1) -> Iterator[Record]:
     """Makes the records of several configurations, one after the other or several at a time.
 
-    What is wrong with any of them is said before the first is trained.
+    Those that can be trained side by side come together. What is wrong with any of them is said before the first is trained.
 
     Args:
         runner: Where and how.
@@ -145,34 +156,51 @@ def run_all(runner: Runner, configs: Sequence[Config], indices: Sequence[int] | 
         indices: The numbers of the runs, by default all of each protocol.
         num_jobs: How many processes share the work, with one thread each. They have no watches.
     """
-    pairs = [(config, i) for config in configs for i in (indices if indices is not None else range(config.protocol.num_runs))]
-    for config, index in pairs:
+    runs = [Run(config, i) for config in configs for i in (range(config.protocol.num_runs) if indices is None else indices)]
+    titles: dict[str, Config] = {}
+    for config in configs:
+        if made_by(titles.setdefault(config.title, config).settings) != made_by(config.settings):
+            raise ValueError(
+                f"'configs' must have names of their own, for their records' sake (got {config.title} with different settings)"
+            )
+    for config, index in runs:
         if index >= config.protocol.num_runs:
             raise ValueError(
                 f"'--splits' must be below the protocol's number of runs, {config.protocol.num_runs} (got {index} for {config.title})"
             )
         runner.finished(config, index)
-    if num_jobs == 1 or not pairs:
-        for config, group in itertools.groupby(pairs, key=lambda pair: pair[0]):
-            yield from runner.run(config, [index for _, index in group])
+    if num_jobs == 1 or not runs:
+        for family in _families(runs):
+            yield from runner.run_side_by_side(family)
         return
     silent = dataclasses.replace(runner, watches=())
     with ProcessPoolExecutor(num_jobs, get_context("spawn"), initializer=torch.set_num_threads, initargs=(1,)) as pool:
         try:
-            yield from pool.map(_run_one, itertools.repeat(silent), *zip(*pairs, strict=True))
+            yield from pool.map(_run_one, itertools.repeat(silent), *zip(*runs, strict=True))
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
 
 
+def _families(runs: Sequence[Run]) -> list[list[Run]]:
+    """Puts runs together that can be trained side by side."""
+    keys: dict[str, str] = {}
+    families: dict[str, list[Run]] = {}
+    for run in runs:
+        if run.config.title not in keys:
+            keys[run.config.title] = json.dumps(side_by_side(run.config.settings), sort_keys=True)
+        families.setdefault(keys[run.config.title], []).append(run)
+    return list(families.values())
+
+
 def _run_one(runner: Runner, config: Config, index: int) -> Record:
-    """Makes one record in a process that keeps the data of the configuration it worked on last."""
+    """Makes one record in a process that keeps the data of what it worked on last."""
     if record := runner.finished(config, index):
         return record
-    if _LAST.get("config") != config:
-        _LAST.update(config=config, workshop=Workshop(config, runner))
+    if _LAST.get("common") != (common := side_by_side(config.settings)):
+        _LAST.update(common=common, workshop=Workshop([config], runner))
     workshop: Workshop = _LAST["workshop"]
-    return workshop.train([index])[0]
+    return workshop.train([Run(config, index)])[0]
 
 
 _LAST: dict[str, Any] = {}

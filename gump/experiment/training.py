@@ -3,9 +3,27 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from gump.record import RULES
+
+PER_REPLICA = (
+    "lr",
+    "weight_decay",
+    "base_lr",
+    "base_weight_decay",
+    "plateau_factor",
+    "plateau_patience",
+    "patience",
+    "monitor",
+    "threshold",
+    "stop_at",
+    "stop_after",
+    "select",
+)
+"""The settings that each of several runs can have for itself when they are trained side by side."""
 
 
 @dataclass(frozen=True)
@@ -94,3 +112,8 @@ def cosine(training: Training, epoch: int) -> float:
     if epoch < training.warmup:
         return (epoch + 1) / (training.warmup + 1)
     return 0.5 * (1 + math.cos(math.pi * (epoch - training.warmup) / max(training.epochs - training.warmup, 1)))
+
+
+def shared(train: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a ``train`` table that runs must have in common to be trained side by side."""
+    return {key: value for key, value in train.items() if key not in PER_REPLICA}

@@ -1,13 +1,15 @@
-"""Where the runs of one configuration are trained."""
+"""Where runs are trained that have their data in common."""
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
 import json
 import os
 import statistics
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from lightning_fabric import Fabric
@@ -35,21 +37,34 @@ if TYPE_CHECKING:
     from gump.experiment.run import Runner
 
 
+class Run(NamedTuple):
+    """One run of a configuration, by the number of its split or seed."""
+
+    config: Config
+    number: int
+
+
+def configs_of(runs: Sequence[Run]) -> list[Config]:
+    """The configurations of runs, each once."""
+    return list({run.config.title: run.config for run in runs}.values())
+
+
 class Workshop:
-    """Trains runs of one configuration, which share the data on its device.
+    """Trains runs of one configuration, or of several that can be trained side by side. They share the data on its device.
 
     Args:
-        config: The configuration.
+        configs: The configurations, with equal :func:`gump.experiment.config.side_by_side`.
         runner: Where, and in what way.
     """
 
-    def __init__(self, config: Config, runner: Runner) -> None:
-        self.config, self.runner, self.training = config, runner, config.training
+    def __init__(self, configs: Sequence[Config], runner: Runner) -> None:
+        self.configs, self.runner = list(configs), runner
+        self.config, self.training = configs[0], configs[0].training  # for what all share
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # what torch asks for where it should repeat
         self.fabric = _fabric(runner.device, runner.num_devices, self.training.precision)
         self.fabric.launch()
-        self.line_graph = takes_line_graph(MODELS[config.settings["model"]["kind"]])
-        self.dataset = prepare(config.settings, self.line_graph, runner.data_root)
+        self.line_graph = takes_line_graph(MODELS[self.config.settings["model"]["kind"]])
+        self.dataset = prepare(self.config.settings, self.line_graph, runner.data_root)
         self.store: GraphStore | TransformedStore | None = None
         self.evaluated_at_once = GraphFeed.EVALUATED_AT_ONCE
         if isinstance(self.dataset.graphs, TransformedGraphs):
@@ -58,63 +73,68 @@ class Workshop:
             self.store = GraphStore(self.dataset.graphs, self.fabric.device)
         self._padded_store: PaddedStore | None = None
 
-    def groups(self, missing: Sequence[int]) -> list[list[int]]:
-        """Divides runs into those that are trained side by side, in the order of their numbers.
+    def groups(self, missing: Sequence[Run]) -> list[list[Run]]:
+        """Divides runs into those that are trained side by side, in the order of the configurations and then of their numbers.
 
         What was interrupted as a group goes on as that group, also if some of its records are written already: with dropout another group
         would be another draw.
         """
-        size, groups, left = self.runner.num_replicas or 1, [], sorted(missing)
-        for path, members in self.runner.interrupted_groups(self.config).items():
-            waiting = [index for index in members if not self.runner.path(self.config, index).is_file()]
-            same = read_checkpoint(path, self._identity(members)) is not None
-            if same and len(members) <= size and set(waiting) <= set(left):
-                groups.append(members)
-                left = [index for index in left if index not in members]
-        return groups + [left[i : i + size] for i in range(0, len(left), size)]
+        size, groups = self.runner.num_replicas or 1, []
+        folders = {self.runner.path(config, 0).parent: config for config in self.configs}
+        order = {config.title: position for position, config in enumerate(self.configs)}
+        left = {self.runner.path(*run): run for run in sorted(missing, key=lambda run: (order[run.config.title], run.number))}
+        for path, members in self.runner.interrupted_groups(self.configs).items():
+            if len(members) > size or any(member.parent not in folders for member in members):
+                continue
+            group = [Run(folders[member.parent], int(member.stem)) for member in members]
+            waiting = {member for member in members if not member.is_file()}
+            if waiting <= left.keys() and read_checkpoint(path, self._identity(group)) is not None:
+                groups.append(group)
+                left = {member: run for member, run in left.items() if member not in members}
+        rest = list(left.values())
+        return groups + [rest[i : i + size] for i in range(0, len(rest), size)]
 
-    def train(self, indices: Sequence[int]) -> list[Record]:
+    def train(self, runs: Sequence[Run]) -> list[Record]:
         """Trains runs, side by side or the only one by itself, and saves their records; one that is there stays as it is."""
-        config, protocol, task = self.config, self.config.protocol, TASKS[self.dataset.task]
+        seed, task = self.config.protocol.seed, TASKS[self.dataset.task]
         reset_peak_memory(self.fabric.device)
         LAUNCHED.clear()
         alone = self.runner.num_replicas is None  # on a GPU replicas add rows as they come, and so repeat up to rounding only
         torch.use_deterministic_algorithms(self.training.deterministic and alone, warn_only=True)
-        splits = [self._split(index) for index in indices]
+        splits = [self._split(run.number) for run in runs]
         models = []
-        for index in indices:
-            torch.manual_seed(run_seed(protocol.seed, index))
-            models.append(build_model(config.settings, self.dataset))
-        checkpoint, identity = self._checkpoint(indices), self._identity(indices)
-        settings = self.training, protocol.seed
+        for run in runs:
+            torch.manual_seed(run_seed(seed, run.number))
+            models.append(build_model(run.config.settings, self.dataset))
+        trainings, indices = [run.config.training for run in runs], [run.number for run in runs]
+        checkpoint, identity, shown = self._checkpoint(runs), self._identity(runs), _shown(runs)
 
         def watch(epoch: int, results: dict[str, float]) -> None:
             for each in self.runner.watches:
-                each(config, indices[0], epoch, results)
+                each(shown, indices[0], epoch, results)
 
         if alone:
             feed = self._feed(splits[0], indices[0])
-            trainer = Trainer(models[0], feed, task, *settings, indices[0], self.fabric, self.runner.save_every_s)
+            trainer = Trainer(models[0], feed, task, trainings[0], seed, indices[0], self.fabric, self.runner.save_every_s)
             progress, tests = [trainer.fit(checkpoint, identity, watch)], [feed.test_index]
             if progress[0].diverged and self.fabric.is_global_zero:
                 trainer.save(checkpoint.with_suffix(".diverged.ckpt"), identity)  # the weights from before the epoch that failed
         else:
             store, models = self._padded(models[0]), [model.to(self.fabric.device) for model in models]
-            trainer_of_all = ReplicaTrainer(models, store, splits, task, *settings, indices, self.runner.save_every_s)
+            trainer_of_all = ReplicaTrainer(models, store, splits, task, trainings, seed, indices, self.runner.save_every_s)
             progress, tests = trainer_of_all.fit(checkpoint, identity, watch), [split.test for split in splits]
             trainer_of_all.save(checkpoint, identity)  # from which the records can be written however often that is interrupted
-        for index, test_index, reached in zip(indices, tests, progress, strict=True):
-            record = self._record(index, test_index.tolist(), reached, models[0])
-            record.provenance["side_by_side_with"] = [other for other in indices if other != index]
-            record.provenance["program"] = "plain" if alone else "replicas"
-            if self.fabric.is_global_zero and self.runner.finished(config, index) is None:
+        for run, test_index, reached in zip(runs, tests, progress, strict=True):
+            record = self._record(run, test_index.tolist(), reached, models[0])
+            record.provenance |= _company(run, runs) | {"program": "plain" if alone else "replicas"}
+            if self.fabric.is_global_zero and self.runner.finished(*run) is None:
                 record.save(self.runner.records)
         if self.fabric.is_global_zero:
             tidy(checkpoint)
-            for index in indices:
-                self.runner.finished(config, index)  # tidies up
+            for run in runs:
+                self.runner.finished(*run)  # tidies up
         self.fabric.barrier()
-        return [Record.load(self.runner.path(config, index)) for index in indices]
+        return [Record.load(self.runner.path(*run)) for run in runs]
 
     def _split(self, index: int) -> Split:
         split = self.config.protocol.split(self.dataset, index)
@@ -123,19 +143,26 @@ class Workshop:
                 raise ValueError(f"'protocol' must leave something to every part of {self.dataset.name} (got an empty '{part}')")
         return split
 
-    def _checkpoint(self, indices: Sequence[int]) -> Path:
-        path = self.runner.path(self.config, indices[0]).with_suffix(".ckpt")
-        return path if len(indices) == 1 else path.with_name(f"{indices[0]:03d}-{indices[-1]:03d}.ckpt")
+    def _checkpoint(self, runs: Sequence[Run]) -> Path:
+        path, first, last = self.runner.path(*runs[0]).with_suffix(".ckpt"), runs[0].number, runs[-1].number
+        if len(configs_of(runs)) > 1:
+            return path.with_name(f"{first:03d}+{len(runs) - 1}.ckpt")
+        return path if len(runs) == 1 else path.with_name(f"{first:03d}-{last:03d}.ckpt")
 
-    def _identity(self, indices: Sequence[int]) -> str:
+    def _identity(self, runs: Sequence[Run]) -> str:
         """What a checkpoint must have in common with a run that goes on from it.
 
         Another torch or another kind of device rounds otherwise, and a GPU draws other random numbers: a run that changed them midway would
         be neither's, though its record names one of them. The number of devices decides what each draws.
         """
         made: dict[str, Any] = {"torch": torch.__version__, "gump": gump.__version__, "device": self.fabric.device.type}
-        made |= {"num_devices": self.fabric.world_size, "settings": made_by(self.config.settings), "indices": list(indices)}
-        made["replicas"] = self.runner.num_replicas is not None
+        made |= {"num_devices": self.fabric.world_size, "replicas": self.runner.num_replicas is not None}
+        settings = [made_by(config.settings) for config in configs_of(runs)]
+        if len(settings) == 1:
+            made |= {"settings": settings[0], "indices": [run.number for run in runs]}
+        else:
+            paths = [self.runner.path(*run).relative_to(self.runner.records).as_posix() for run in runs]
+            made |= {"settings": settings, "records": paths}
         return json.dumps(made, sort_keys=True)
 
     def _padded(self, model: torch.nn.Module) -> PaddedStore:
@@ -154,11 +181,11 @@ class Workshop:
             self._padded_store = PaddedStore(self.dataset.graphs, self.fabric.device)
         return self._padded_store
 
-    def _record(self, index: int, test_index: list[int], progress: Progress, model: torch.nn.Module) -> Record:
-        config, task = self.config, TASKS[self.dataset.task]
+    def _record(self, run: Run, test_index: list[int], progress: Progress, model: torch.nn.Module) -> Record:
+        config, task = run.config, TASKS[self.dataset.task]
         return Record(
             name=config.name,
-            index=index,
+            index=run.number,
             settings=config.settings,
             metric=task.measure,
             variant=config.variant,
@@ -188,6 +215,31 @@ class Workshop:
         if self.dataset.level == "node":
             return NodeFeed(self.dataset[0], split, self.fabric.device)
         return LinkFeed(self.dataset, split, run_seed(self.config.protocol.seed, index), self.line_graph, self.fabric.device)
+
+
+def _shown(runs: Sequence[Run]) -> Config:
+    """The configuration that those who watch a group are told: the only one, or the first with the number of others in its variant."""
+    first, *others = configs_of(runs)
+    return dataclasses.replace(first, variant=f"{first.variant} and {len(others)} more".strip()) if others else first
+
+
+def _company(run: Run, runs: Sequence[Run]) -> dict[str, Any]:
+    """The numbers of the other runs of a group: those of the same configuration, and those of others where there are such."""
+    numbers: dict[str, list[int]] = {}
+    for config, number in runs:
+        numbers.setdefault(config.title, []).append(number)
+    own = [number for number in numbers.pop(run.config.title) if number != run.number]
+    others = {title: _ranges(found) for title, found in numbers.items()}
+    return {"side_by_side_with": own} | ({"and_with": others} if others else {})
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    """Numbers of runs as ``--splits`` takes them."""
+    parts = []
+    for _, together in itertools.groupby(enumerate(sorted(numbers)), lambda pair: pair[1] - pair[0]):
+        first, *rest = (number for _, number in together)
+        parts.append(f"{first}-{rest[-1]}" if rest else str(first))
+    return ",".join(parts)
 
 
 def _fabric(device: str, num_devices: int, precision: Any) -> Fabric:

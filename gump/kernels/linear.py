@@ -155,8 +155,8 @@ class Linear(torch.autograd.Function):
                 RELU=ctx.relu,
                 PRECISION="ieee" if triton.knobs.runtime.interpret else "bf16x6",  # the interpreter knows fewer
             )
-        to_weight, to_bias = shares.sum(1).split([num_out * num_in, num_out], dim=1)
-        return grad_x, to_weight.view(-1, num_out, num_in), to_bias if ctx.has_bias else None, None, None
+        to_weight, to_bias = shares.split([num_out * num_in, num_out], dim=2)
+        return grad_x, to_weight.sum(1).view(-1, num_out, num_in), to_bias.sum(1) if ctx.has_bias else None, None, None
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], *inputs: Any) -> tuple[Tensor, int]:

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 from fake_configs import TINY, tiny_config, tiny_tables, write_toml
 
-from gump.experiment.config import complete, load_config, made_by, make_configs
+from gump.experiment.config import complete, load_config, made_by, make_configs, side_by_side
 from gump.experiment.protocol import Official
 from gump.experiment.training import Training
 
@@ -101,9 +101,63 @@ def test_an_override_picks_points_of_a_sweep_and_keeps_their_names() -> None:
     assert len(make_configs("a", tiny_tables(sweep=SWEEP), {"train.epochs": 1})) == 3
 
 
+GRID: dict[str, list[Any]] = {"train.base_lr": [1e-3, 1e-2], "train.weight_decay": [0.0, 0.1, 0.2]}
+
+
+def test_a_grid_goes_through_all_combinations() -> None:
+    configs = make_configs("a", tiny_tables(grid=GRID))
+    found = [(c.settings["train"]["base_lr"], c.settings["train"]["weight_decay"]) for c in configs]
+    assert found == [(1e-3, 0.0), (1e-3, 0.1), (1e-3, 0.2), (1e-2, 0.0), (1e-2, 0.1), (1e-2, 0.2)]
+    assert configs[1].variant == "train.base_lr=0.001,train.weight_decay=0.1"
+    assert len({c.variant for c in configs}) == 6
+
+
+def test_every_point_of_a_sweep_has_the_whole_grid() -> None:
+    configs = make_configs("a", tiny_tables(sweep=SWEEP, grid={"model.base": ["none", "gcn"]}))
+    found = [(c.settings["model"]["num_layers"], c.settings["train"]["lr"], c.settings["model"]["base"]) for c in configs]
+    assert found == [(n, lr, base) for n, lr in ((1, 0.1), (2, 0.2), (3, 0.3)) for base in (None, "gcn")]
+    assert configs[0].variant == "model.num_layers=1,train.lr=0.1,model.base=none"
+
+
+def test_an_override_picks_points_of_a_grid_and_keeps_their_names() -> None:
+    tables = tiny_tables(sweep=SWEEP, grid=GRID)
+    every = make_configs("a", tables)
+    assert make_configs("a", tables, {"train.weight_decay": 0, "model.num_layers": 2}) == every[6:12:3]
+    assert make_configs("a", tables, {"train.weight_decay": 0.2, "train.base_lr": 0.01, "train.lr": 0.3}) == every[-1:]
+    new = make_configs("a", tiny_tables(grid=GRID), {"train.weight_decay": 0.9, "train.epochs": 1})
+    assert [c.variant for c in new] == [f"train.base_lr={lr},train.weight_decay=0.9,train.epochs=1" for lr in (0.001, 0.01)]
+
+
+def test_what_runs_side_by_side_share_is_all_but_what_each_can_have_for_itself() -> None:
+    first = side_by_side(tiny_config().settings)
+    own = {"lr": 0.5, "weight_decay": 0.1, "patience": 3, "select": "last", "stop_at": 1.0, "plateau_factor": 0.2}
+    assert side_by_side(tiny_config(train=own).settings) == first
+    assert side_by_side(make_configs("b", tiny_tables() | {"title": "B"})[0].settings) == first
+    for table, setting in (
+        ("train", {"clip": 1.0}),
+        ("model", {"dropout": 0.1}),
+        ("protocol", {"seed": 1}),
+        ("head", {"pool": "sum"}),
+    ):
+        assert side_by_side(tiny_config(**{table: setting}).settings) != first
+
+
 @pytest.mark.parametrize(
     ("tables", "message"),
     [
+        (
+            tiny_tables(grid={"train.lr": 1}),
+            r"'grid' must hold lists of values by names such as \"train.lr\", in quotes \(got 1 for 'train.lr'\)",
+        ),
+        (tiny_tables(grid={"train.lr": []}), r"'grid' must hold lists of values .* \(got \[\] for 'train.lr'\)"),
+        (tiny_tables(grid={"train": {"lr": [1]}}), r"'grid' must hold lists of values .* \(got {'lr': \[1\]} for 'train'\)"),
+        (tiny_tables(grid={"train.rate": [1.0]}), r"'train.rate' is not a setting"),
+        (tiny_tables(grid={"lr": [1.0]}), r"'lr' is not a setting"),
+        (
+            tiny_tables(grid={"train.lr": [1]}, sweep=SWEEP),
+            r"'grid' must hold other settings than 'sweep' \(got 'train.lr' in both\)",
+        ),
+        (tiny_tables() | {"grid": [1]}, r"'grid' must be a table \(got \[1\]\)"),
         (tiny_tables(trian={}), r"'trian' is not a table of a configuration \(did you mean 'train'\?\)"),
         (tiny_tables(train={"learning_rate": 1}), r"'train.learning_rate' is not a setting \(did you mean 'train.lr'\?\)"),
         (tiny_tables(train={"lr": "fast"}), r"'train.lr' must be a number \(got 'fast'\)"),

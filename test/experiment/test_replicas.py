@@ -1,3 +1,6 @@
+import dataclasses
+import gc
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +18,7 @@ from gump.experiment.replicas import Replicas, ReplicaTrainer
 from gump.experiment.store import GraphStore
 from gump.experiment.task import TASKS
 from gump.experiment.trainer import Trainer
+from gump.experiment.training import PER_REPLICA
 
 MODELS: dict[str, dict[str, Any]] = {
     "GIN-GUMP": {"kind": "GUMP", "conv": "gin", "base": "gin", "num_base_layers": 2},
@@ -107,6 +111,92 @@ def test_a_fit_side_by_side_is_what_each_run_would_be_alone(training: dict[str, 
             assert many[r].best[rule] == pytest.approx(best, abs=1e-5)
 
 
+GRIDS: dict[str, tuple[dict[str, Any], list[dict[str, Any]]]] = {
+    "rates and decays": ({}, [{"lr": 1e-2, "base_lr": 1e-3}, {"lr": 3e-3, "weight_decay": 0.1, "base_weight_decay": 0.01}]),
+    "AdamW with clipped gradients": ({"optimizer": "adamw", "clip": 0.5}, [{"lr": 1e-2, "weight_decay": 0.1}, {"lr": 1e-3}]),
+}
+
+
+@pytest.mark.parametrize("name", GRIDS)
+def test_twenty_steps_of_a_grid_of_rates_equal_twenty_steps_of_plain_runs(name: str) -> None:
+    common, points = GRIDS[name]
+    chosen, dataset, models = setting("GIN-GUMP", 3, repeats=5, **common)
+    trainings = [dataclasses.replace(chosen.training, **point) for point in points for _ in range(3)]
+    indices = [0, 1, 2] * 2
+    splits = [chosen.protocol.split(dataset, index) for index in indices]
+    task, store = TASKS[dataset.task], GraphStore(dataset.graphs)
+    models += setting("GIN-GUMP", 3)[2]
+    many = ReplicaTrainer(models, PaddedStore(dataset.graphs), splits, task, trainings, 0, indices)
+    chunks = many._chunks(0)
+    assert len(chunks) == 20
+    many.steps.make_room("train", chunks)
+    together = torch.stack([many.steps("train", chunk) for chunk in chunks], dim=1)
+    fresh = setting("GIN-GUMP", 3)[2] + setting("GIN-GUMP", 3)[2]
+    for r, index in enumerate(indices):
+        alone: list[float] = []
+        feed = GraphFeed(store, splits[r], chosen.training.batch_size, repeats=chosen.training.repeats)
+        trainer = Trainer(fresh[r], feed, task, trainings[r], 0, index)
+        trainer._train_epoch(lambda _, loss, alone=alone: alone.append(float(loss.detach())))
+        assert together[r].tolist() == pytest.approx(alone, abs=1e-9, rel=0)
+    assert (together[:3] - together[3:])[:, 1:].abs().min() > 1e-6, "the two rates are two"
+
+
+OF_ITS_OWN: list[dict[str, Any]] = [
+    {"patience": 0},
+    {"patience": 1, "monitor": "metric", "threshold": 1.01, "lr": 0.05},
+    {"stop_at": 0.3, "stop_after": 2},
+    {"plateau_factor": 0.1, "plateau_patience": 1, "lr": 0.1},
+    {"plateau_factor": 0.5, "plateau_patience": 0, "weight_decay": 0.01},
+]
+
+
+def test_every_replica_stops_and_slows_by_settings_of_its_own() -> None:
+    chosen, dataset, models = setting("GCN", 2, schedule="plateau", plateau_patience=0, optimizer="adamw", epochs=8, lr=0.02)
+    trainings = [dataclasses.replace(chosen.training, **own) for own in OF_ITS_OWN]
+    models = [setting("GCN", 2)[2][1] for _ in trainings]
+    split, task, store = chosen.protocol.split(dataset, 1), TASKS[dataset.task], GraphStore(dataset.graphs)
+    many = ReplicaTrainer(models, PaddedStore(dataset.graphs), [split] * 5, task, trainings, 0, [1] * 5).fit()
+    for training, progress in zip(trainings, many, strict=True):
+        alone = Trainer(setting("GCN", 2)[2][1], GraphFeed(store, split, training.batch_size), task, training, 0, 1).fit()
+        assert progress.epoch == alone.epoch
+        for key, values in alone.history.items():
+            assert progress.history[key] == pytest.approx(values, abs=1e-5)
+    assert len({progress.epoch for progress in many}) > 2
+
+
+def test_settings_that_all_replicas_share_must_be_equal() -> None:
+    chosen, dataset, models = setting("GCN", 2)
+    splits = [chosen.protocol.split(dataset, index) for index in range(2)]
+    others = {"epochs": 5, "batch_size": 3, "optimizer": "adamw", "schedule": "cosine", "warmup": 1, "clip": 1.0}
+    others |= {"repeats": 2, "precision": "64-true", "deterministic": False}
+    assert {*others, *PER_REPLICA} == {field.name for field in dataclasses.fields(chosen.training)}
+    for key, value in others.items():
+        trainings = [chosen.training, dataclasses.replace(chosen.training, **{key: value})]
+        with pytest.raises(
+            ValueError, match=r"'training' must differ in lr, .*, select alone, for runs to be trained side by side"
+        ):
+            ReplicaTrainer(models, PaddedStore(dataset.graphs), splits, TASKS[dataset.task], trainings, 0, range(2))
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_recorded_steps_of_a_grid_are_those_that_run_as_they_are() -> None:
+    def fit(record_steps: bool) -> list[list[float]]:
+        chosen, dataset, models = setting("GIN-GUMP", 3, optimizer="adamw")
+        trainings = [dataclasses.replace(chosen.training, lr=lr, weight_decay=decay) for lr, decay in ((1e-2, 0.1), (1e-3, 0.0))]
+        device = torch.device("cuda")
+        models = [model.float().to(device) for model in models[:2] * 2]
+        for graph in dataset.graphs:
+            graph.x, graph.edge_attr = graph.x.float(), graph.edge_attr.float()
+        splits = [chosen.protocol.split(dataset, index) for index in (0, 1)] * 2
+        each = [trainings[0]] * 2 + [trainings[1]] * 2
+        store, task = PaddedStore(dataset.graphs, device), TASKS[dataset.task]
+        progress = ReplicaTrainer(models, store, splits, task, each, 0, [0, 1] * 2, record_steps=record_steps).fit()
+        return [p.history["train_loss"] for p in progress]
+
+    for recorded, plain in zip(fit(True), fit(False), strict=True):
+        assert recorded == pytest.approx(plain, abs=1e-2), "up to single precision"
+
+
 def test_runs_of_a_group_do_not_depend_on_who_else_is_in_it() -> None:
     chosen, dataset, models = setting("GCN", 3)
     splits = [chosen.protocol.split(dataset, index) for index in range(3)]
@@ -143,6 +233,20 @@ def test_a_stopped_fit_goes_on_from_its_checkpoint_to_the_same_end(tmp_path: Pat
     other = trainer()
     other.fit(tmp_path / "c.ckpt", "someone else", lambda epoch, _: seen.append(epoch))
     assert seen[2:] == [1, 2, 3, 4]
+
+
+def test_a_trainer_that_nobody_needs_any_more_is_gone_at_once() -> None:
+    chosen, dataset, models = setting("GCN", 1, epochs=1)
+    split, store = chosen.protocol.split(dataset, 0), PaddedStore(dataset.graphs)
+    trainer = ReplicaTrainer(models, store, [split], TASKS[dataset.task], chosen.training, 0, [0])
+    trainer.fit()
+    left = weakref.ref(trainer)
+    gc.disable()  # which would come too late for the next group, that needs the memory
+    try:
+        del trainer
+        assert left() is None
+    finally:
+        gc.enable()
 
 
 def test_one_replica_that_diverges_leaves_the_others_alone() -> None:

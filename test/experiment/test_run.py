@@ -11,7 +11,7 @@ import torch
 from fake_configs import tiny_config, tiny_tables
 
 import gump
-from gump.experiment import workshop
+from gump.experiment import provenance, workshop
 from gump.experiment.checkpoint import write_checkpoint
 from gump.experiment.config import Config, load_config, make_configs
 from gump.experiment.memory import peak_memory
@@ -59,8 +59,8 @@ def test_a_run_leaves_a_record_of_everything_and_no_checkpoint(tmp_path: Path) -
 
 def test_a_record_says_where_it_was_made(tmp_path: Path) -> None:
     [record] = Runner(tmp_path).run(tiny_config(), [0])
-    provenance = record.provenance
-    assert set(provenance) == {
+    made = record.provenance
+    assert set(made) == {
         "config",
         "num_devices",
         "commit",
@@ -74,15 +74,13 @@ def test_a_record_says_where_it_was_made(tmp_path: Path) -> None:
         "side_by_side_with",
         "program",
     }
-    assert (
-        provenance["versions"]["torch"] == torch.__version__.split("+")[0] or provenance["versions"]["torch"] == torch.__version__
-    )
-    assert provenance["versions"]["gump"] == gump.__version__
-    assert provenance["device"].startswith("cpu: ")
-    assert (provenance["path"], provenance["precision"]) == ("plain", "32-true")
+    assert made["versions"]["torch"] == torch.__version__.split("+")[0] or made["versions"]["torch"] == torch.__version__
+    assert made["versions"]["gump"] == gump.__version__
+    assert made["device"].startswith("cpu: ")
+    assert (made["path"], made["precision"]) == ("plain", "32-true")
     if (Path(gump.__file__).parents[1] / ".git").exists():
-        assert len(provenance["commit"]) == 40
-        assert provenance["clean"] in (True, False)
+        assert len(made["commit"]) == 40
+        assert made["clean"] in (True, False)
 
 
 def test_what_is_installed_in_the_repository_of_another_project_has_no_commit(
@@ -91,6 +89,7 @@ def test_what_is_installed_in_the_repository_of_another_project_has_no_commit(
     subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
     (tmp_path / "gump").mkdir()
     monkeypatch.setattr(gump, "__file__", str(tmp_path / "gump" / "__init__.py"))
+    monkeypatch.setattr(provenance, "_source", provenance._source.__wrapped__)  # which is asked once in a process
     [record] = Runner(tmp_path / "r").run(tiny_config(), [0])
     assert (record.provenance["commit"], record.provenance["clean"]) == (None, None)
 
@@ -447,6 +446,202 @@ def test_a_group_goes_on_only_where_all_that_is_left_of_it_is_asked_for(tmp_path
     assert rest[0] == alone
     assert [record.provenance["side_by_side_with"] for record in rest[1:]] == [[0, 2], [0, 1]]
     assert not list(tmp_path.rglob("*.ckpt"))
+
+
+RATES = [0.01, 0.05]
+
+
+def grid(**changes: Any) -> list[Config]:
+    """Two configurations that differ in their rate, with three runs each."""
+    changes = {"protocol": {"num_runs": 3}, "grid": {"train.lr": RATES}} | changes
+    return make_configs("test/tiny", tiny_tables(**changes))
+
+
+def grouped(groups: list[list[tuple[float, int]]]) -> Any:
+    """What to put in the place of the fit of replicas, so that the groups are written down: the rate and the number of every run."""
+    real = workshop.ReplicaTrainer.fit
+
+    def fit(self: Any, *args: Any) -> Any:
+        groups.append([(training.lr, index) for training, index in zip(self.trainings, self.indices, strict=True)])
+        return real(self, *args)
+
+    return fit
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+
+
+def test_a_grid_of_rates_side_by_side_leaves_the_records_that_each_run_would_leave_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone = list(run_all(Runner(tmp_path / "alone"), grid()))
+    groups: list[list[tuple[float, int]]] = []
+    monkeypatch.setattr(workshop.ReplicaTrainer, "fit", grouped(groups))
+    together = list(run_all(Runner(tmp_path / "together", num_replicas=10), grid()))
+    assert groups == [[(rate, index) for rate in RATES for index in range(3)]]
+    assert names(tmp_path / "together") == names(tmp_path / "alone")
+    assert list(run_all(Runner(tmp_path / "together"), grid())) == together, "whoever asks"
+    for one, other in zip(alone, together, strict=True):
+        for key in ("name", "variant", "index", "settings", "test_index", "metric"):
+            assert getattr(one, key) == getattr(other, key)
+        assert one.history["val_loss"] == pytest.approx(other.history["val_loss"], abs=2e-2), "up to single precision"
+    assert together[0].history["val_loss"] != pytest.approx(together[3].history["val_loss"], abs=2e-2), "two rates"
+    made = together[4].provenance
+    assert (made["side_by_side_with"], made["and_with"]) == ([0, 2], {"test/tiny [train.lr=0.01]": "0-2"})
+    assert "and_with" not in alone[0].provenance
+
+
+def test_groups_are_cut_from_all_runs_of_configurations_that_share_a_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    groups: list[list[tuple[float, int]]] = []
+    monkeypatch.setattr(workshop.ReplicaTrainer, "fit", grouped(groups))
+    first, second = grid(train={"epochs": 1})
+    between = dataclasses.replace(tiny_config(protocol={"num_runs": 3}, train={"epochs": 1, "clip": 1.0}), name="test/clipped")
+    records = list(run_all(Runner(tmp_path, num_replicas=4), [first, between, second]))
+    assert groups == [[(0.01, 0), (0.01, 1), (0.01, 2), (0.05, 0)], [(0.05, 1), (0.05, 2)], [(0.01, 0), (0.01, 1), (0.01, 2)]]
+    assert [(r.name, r.variant, r.index) for r in records] == [
+        (config.name, config.variant, index) for config in (first, second, between) for index in range(3)
+    ]
+    assert [record.provenance.get("and_with") for record in records[3:5]] == [{first.title: "0-2"}, None]
+
+
+def test_files_of_several_names_and_rules_are_one_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    groups: list[list[tuple[float, int]]] = []
+    monkeypatch.setattr(workshop.ReplicaTrainer, "fit", grouped(groups))
+    first = dataclasses.replace(tiny_config(), name="test/first", published={"value": 1.0})
+    second = dataclasses.replace(tiny_config(train={"patience": 0, "select": "last"}), name="test/second")
+    third = make_configs("test/third", tiny_tables() | {"title": "Third"})[0]
+    records = list(run_all(Runner(tmp_path, num_replicas=9), [first, second, third], [1]))
+    assert groups == [[(0.01, 1)] * 3]
+    assert [(record.name, record.select) for record in records] == [
+        ("test/first", "loss"),
+        ("test/second", "last"),
+        ("test/third", "loss"),
+    ]
+    assert [record.published for record in records] == [{"value": 1.0}, {}, {}]
+    assert records[2].settings["title"] == "Third"
+    assert records[0].history == records[2].history
+
+
+def test_a_mixed_group_is_watched_under_the_name_of_its_first_run_and_the_number_of_others(tmp_path: Path) -> None:
+    seen: list[tuple[str, int, int]] = []
+    watch = [lambda config, index, epoch, results: seen.append((config.title, index, epoch))]
+    list(run_all(Runner(tmp_path, num_replicas=3, watches=watch), grid(train={"epochs": 1}, protocol={"num_runs": 2})))
+    assert seen == [("test/tiny [train.lr=0.01 and 1 more]", 0, 1), ("test/tiny [train.lr=0.05]", 1, 1)]
+
+
+@pytest.mark.parametrize(("num_saved", "num_epochs_left"), [(0, 3), (4, 3), (5, 0)])
+def test_a_mixed_group_killed_between_its_records_ends_as_if_it_never_was(
+    num_saved: int, num_epochs_left: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    configs = grid(model={"dropout": 0.3})
+    whole = list(run_all(Runner(tmp_path / "whole", num_replicas=5), configs))
+    watched: list[int] = []
+    runner, real, saved = Runner(tmp_path / "killed", num_replicas=5, watches=[counted(watched)]), Record.save, []
+
+    def save(record: Record, root: Path) -> Path:
+        if len(saved) == num_saved:
+            raise Killed
+        saved.append(record.index)
+        return real(record, root)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Record, "save", save)
+        with pytest.raises(Killed):
+            list(run_all(runner, configs))
+    before = {path: path.read_bytes() for path in (tmp_path / "killed").rglob("*.json")}
+    assert len(before) == num_saved
+    [checkpoint] = (tmp_path / "killed").rglob("*.ckpt")
+    expected = "test/tiny/train.lr=0.05/002.ckpt" if num_saved == 5 else "test/tiny/train.lr=0.01/000+4.ckpt"
+    assert checkpoint.relative_to(tmp_path / "killed").as_posix() == expected
+    checkpoint.with_name(f".{checkpoint.name}.x1y2").write_bytes(b"half a file")
+    trained = len(watched)
+    records = list(run_all(runner, configs))
+    assert len(watched) - trained == num_epochs_left, "a group that was at its end is not trained again"
+    assert list(map(comparable, records)) == list(map(comparable, whole))
+    assert all(path.read_bytes() == content for path, content in before.items())
+    assert names(tmp_path / "killed") == names(tmp_path / "whole")
+
+
+def killed_grid(folder: Path) -> None:
+    """Six runs of two rates, killed after their second epoch."""
+
+    def kill(config: Config, index: int, epoch: int, results: dict[str, float]) -> None:
+        if epoch == 3:
+            raise Killed
+
+    with pytest.raises(Killed):
+        list(run_all(Runner(folder, num_replicas=6, watches=[kill], save_every_s=0), grid()))
+    assert [path.relative_to(folder).as_posix() for path in folder.rglob("*.ckpt")] == ["test/tiny/train.lr=0.01/000+5.ckpt"]
+
+
+def test_a_mixed_group_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
+    killed_grid(tmp_path / "r")
+    epochs: list[int] = []
+    watch = [lambda config, index, epoch, results: epochs.append(epoch)]
+    records = list(run_all(Runner(tmp_path / "r", num_replicas=6, watches=watch), grid()))
+    assert epochs == [3]
+    whole = list(run_all(Runner(tmp_path / "whole", num_replicas=6), grid()))
+    assert list(map(comparable, records)) == list(map(comparable, whole))
+    assert names(tmp_path / "r") == names(tmp_path / "whole")
+
+
+def test_a_mixed_group_goes_on_only_where_all_its_configurations_are_asked_for_as_they_were(tmp_path: Path) -> None:
+    killed_grid(tmp_path)
+    epochs: list[int] = []
+    runner = Runner(tmp_path, num_replicas=6, watches=[lambda config, index, epoch, results: epochs.append(epoch)])
+    list(run_all(runner, grid()[:1], [0]))
+    assert epochs == [1, 2, 3], "one of them alone begins anew"
+    list(run_all(runner, make_configs("test/tiny", tiny_tables(protocol={"num_runs": 3}, train={"lr": 0.05}))))
+    assert epochs[3:] == [1, 2, 3], "another configuration, with the settings of the second"
+    list(run_all(runner, grid()))
+    assert epochs[6:] == [3], "from the checkpoint, in which the first run still is"
+    assert not list(tmp_path.rglob("*.ckpt"))
+
+
+def test_a_checkpoint_of_a_mixed_group_with_other_settings_is_not_used(tmp_path: Path) -> None:
+    killed_grid(tmp_path)
+    epochs: list[int] = []
+    watch = [lambda config, index, epoch, results: epochs.append(epoch)]
+    list(run_all(Runner(tmp_path, num_replicas=6, watches=watch), grid(train={"epochs": 2})))
+    assert epochs == [1, 2]
+
+
+def test_runs_of_a_mixed_group_that_are_made_otherwise_leave_no_checkpoint(tmp_path: Path) -> None:
+    killed_grid(tmp_path)
+    list(run_all(Runner(tmp_path), grid()))
+    assert not list(tmp_path.rglob("*.ckpt"))
+    assert len(list(tmp_path.rglob("*.json"))) == 6
+
+
+def test_a_group_of_one_configuration_goes_on_within_a_grid(tmp_path: Path) -> None:
+    def kill(config: Config, index: int, epoch: int, results: dict[str, float]) -> None:
+        if epoch == 3:
+            raise Killed
+
+    with pytest.raises(Killed):
+        list(Runner(tmp_path, num_replicas=3, watches=[kill], save_every_s=0).run(grid()[1]))
+    assert [path.parent.name + "/" + path.name for path in tmp_path.rglob("*.ckpt")] == ["train.lr=0.05/000-002.ckpt"]
+    seen: list[tuple[str, int]] = []
+    watch = [lambda config, index, epoch, results: seen.append((config.variant, epoch))]
+    list(run_all(Runner(tmp_path, num_replicas=3, watches=watch), grid()))
+    assert seen == [("train.lr=0.01", 1), ("train.lr=0.01", 2), ("train.lr=0.01", 3), ("train.lr=0.05", 3)]
+    assert not list(tmp_path.rglob("*.ckpt"))
+
+
+@pytest.mark.parametrize("num_replicas", [None, 4])
+def test_a_configuration_that_is_named_twice_is_trained_once_and_one_name_for_two_is_refused(
+    num_replicas: int | None, tmp_path: Path
+) -> None:
+    watched: list[int] = []
+    runner = Runner(tmp_path, num_replicas=num_replicas, watches=[counted(watched)])
+    with pytest.raises(ValueError, match=r"'configs' must have names of their own, .* \(got test/tiny with different settings\)"):
+        list(run_all(runner, [tiny_config(), tiny_config(train={"lr": 0.5})]))
+    records = list(run_all(runner, [tiny_config(), tiny_config()], [0]))
+    assert (len(records), watched) == (2, [0] * 3)
+    assert records[0] == records[1]
 
 
 def test_a_checkpoint_of_a_group_that_cannot_be_read_is_removed(tmp_path: Path) -> None:

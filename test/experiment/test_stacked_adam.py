@@ -9,29 +9,43 @@ def leaves(seed: int, dtype: torch.dtype = torch.float64) -> list[torch.Tensor]:
     return [torch.randn(3, *shape, generator=generator, dtype=dtype).requires_grad_() for shape in [(4, 2), (5,), ()]]
 
 
+SETTINGS = {
+    "one for all": ([0.1, 0.1, 0.1], [0.01, 0.01, 0.01], [0.02, 0.02, 0.02], [0.0, 0.0, 0.0]),
+    "one for each": ([0.1, 0.01, 0.3], [0.01, 0.0, 0.5], [0.02, 0.2, 0.0], [0.0, 0.3, 0.0]),
+}
+
+
 @pytest.mark.parametrize("decoupled", [False, True])
 @pytest.mark.parametrize("clip", [None, 0.5])
-def test_equals_a_torch_optimizer_for_every_replica(decoupled: bool, clip: float | None) -> None:
+@pytest.mark.parametrize("settings", SETTINGS)
+def test_equals_a_torch_optimizer_for_every_replica(settings: str, decoupled: bool, clip: float | None) -> None:
     stacked = leaves(0)
     alone = [[p[r].detach().clone().requires_grad_() for p in stacked] for r in range(3)]
+    keys, numbers = ("lr", "weight_decay"), SETTINGS[settings]
+    given = [values[0] if settings == "one for all" else values for values in numbers]
     ours = StackedAdam(
         [
-            {"params": stacked[:1], "lr": 0.1, "weight_decay": 0.01},
-            {"params": stacked[1:], "lr": 0.02, "weight_decay": 0.0},
+            {"params": stacked[:1], **dict(zip(keys, given[:2], strict=True))},
+            {"params": stacked[1:], **dict(zip(keys, given[2:], strict=True))},
         ],
         decoupled,
         clip,
     )
     kind = torch.optim.AdamW if decoupled else torch.optim.Adam
-    theirs = [
-        kind([{"params": p[:1], "lr": 0.1, "weight_decay": 0.01}, {"params": p[1:], "lr": 0.02, "weight_decay": 0.0}])
-        for p in alone
-    ]
+    theirs = []
+    for r, params in enumerate(alone):
+        lr, decay, other_lr, other_decay = (values[r] for values in numbers)
+        first, second = ({"lr": lr, "weight_decay": decay}, {"lr": other_lr, "weight_decay": other_decay})
+        theirs.append(kind([{"params": params[:1], **first}, {"params": params[1:], **second}]))
     for step in range(6):
+        scale = torch.tensor([1.0, 0.5, 0.25]) / (step + 1)
+        ours.set_scale(scale)
         ours.zero_grad()
         sum(((p - 0.3) ** 4).sum() * (step + 1) for p in stacked).backward()
         ours.step()
-        for optimizer, params in zip(theirs, alone, strict=True):
+        for r, (optimizer, params) in enumerate(zip(theirs, alone, strict=True)):
+            optimizer.param_groups[0]["lr"] = numbers[0][r] * float(scale[r])
+            optimizer.param_groups[1]["lr"] = numbers[2][r] * float(scale[r])
             optimizer.zero_grad()
             sum(((p - 0.3) ** 4).sum() * (step + 1) for p in params).backward()
             if clip:
@@ -40,6 +54,30 @@ def test_equals_a_torch_optimizer_for_every_replica(decoupled: bool, clip: float
         for k, p in enumerate(stacked):
             for r in range(3):
                 assert (p[r] - alone[r][k]).abs().max() < 1e-12
+
+
+@pytest.mark.parametrize("decoupled", [False, True])
+def test_a_replica_without_decay_does_not_notice_that_others_have_one(decoupled: bool) -> None:
+    with_others, without = leaves(4, torch.float32), leaves(4, torch.float32)
+    pair = [
+        (with_others, StackedAdam([{"params": with_others, "lr": 0.1, "weight_decay": [0.5, 0.0, 0.1]}], decoupled)),
+        (without, StackedAdam([{"params": without, "lr": 0.1, "weight_decay": 0.0}], decoupled)),
+    ]
+    for params, optimizer in pair:
+        for _ in range(5):
+            optimizer.zero_grad()
+            sum((p**2).sum() for p in params).backward()
+            optimizer.step()
+    for p, q in zip(with_others, without, strict=True):
+        assert torch.equal(p[1], q[1])
+        assert not torch.equal(p[0], q[0])
+
+
+@pytest.mark.parametrize("key", ["lr", "weight_decay"])
+def test_numbers_for_another_count_of_replicas_are_refused(key: str) -> None:
+    group = {"params": leaves(0), "lr": 0.1, "weight_decay": 0.0, key: [0.1, 0.2]}
+    with pytest.raises(ValueError, match=rf"'{key}' must be one number or one for each of 3 replicas \(got 2\)"):
+        StackedAdam([group])
 
 
 def test_every_replica_has_a_rate_of_its_own_and_zero_leaves_it_as_it_is() -> None:
