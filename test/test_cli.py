@@ -4,6 +4,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Callable
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -318,6 +319,33 @@ def test_the_command_of_the_report_runs_the_row_again(gump: Call, tmp_path: Path
     pair = [{path.relative_to(root): result(path) for path in Path(root).rglob("*.json")} for root in ("records", "out/again")]
     assert pair[0] == pair[1]
     assert len(pair[0]) == 3
+
+
+def test_a_grid_is_trained_side_by_side_and_every_point_is_a_row(gump: Call, tmp_path: Path) -> None:
+    grid = {'"train.lr"': [0.01, 0.05], '"train.base_lr"': [0.001, 0.01]}
+    path = write_toml(tmp_path / "configs/grid.toml", tiny_tables(grid=grid))
+    made = gump("run", path, "--device", "cpu", "--replicas", "8", "--set", "train.epochs=1")
+    assert made.exit_code == 0, made.output
+    rows = [line.split("\t") for line in made.stdout.splitlines()[1:]]
+    points = [f"train.lr={lr},train.base_lr={base_lr},train.epochs=1" for lr in (0.01, 0.05) for base_lr in (0.001, 0.01)]
+    assert [(row[0], row[1], row[2]) for row in rows] == [("grid", point, "2") for point in points]
+    records = load_records("records")
+    assert {record.provenance["program"] for record in records} == {"replicas"}
+    assert all(len(record.provenance["and_with"]) == 3 for record in records)
+    one = gump("run", path, "--device", "cpu", "--set", "train.epochs=1", "--set", "train.lr=0.05", "--set", "train.base_lr=0.01")
+    assert one.stdout.splitlines()[1:] == [made.stdout.splitlines()[-1]]
+
+
+def test_the_bar_names_the_configuration_with_its_variant(
+    gump: Call, config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown, real = StringIO(), sys.modules["gump.cli.run"].Console
+    monkeypatch.setattr(sys.modules["gump.cli.run"], "Console", lambda **_: real(file=shown, force_terminal=True, width=150))
+    assert gump("run", config, "--device", "cpu", "--set", "train.epochs=2").exit_code == 0
+    assert "fake/tiny [train.epochs=2] 1" in shown.getvalue()
+    write_toml(config, tiny_tables(grid={'"train.lr"': [0.01, 0.02, 0.03]}))
+    assert gump("run", config, "--device", "cpu", "--replicas", "6").exit_code == 0
+    assert "fake/tiny [train.lr=0.01 and 2 more] 0" in shown.getvalue()
 
 
 def result(path: Path) -> tuple[Any, ...]:

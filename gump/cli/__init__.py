@@ -9,6 +9,7 @@ if not all(map(find_spec, ("lightning_fabric", "pandas", "rich", "torchmetrics",
 
 import typer
 
+from gump.cli.best import best
 from gump.cli.diagnose import diagnose
 from gump.cli.explore import explore
 from gump.cli.figure import figure
@@ -29,6 +30,7 @@ app = typer.Typer(
 app.command("list")(list_command)
 app.command()(run)
 app.command()(report)
+app.command()(best)
 app.command()(diagnose)
 app.command()(explore)
 app.command()(figure)

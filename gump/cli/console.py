@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import typer
 from rich.console import Console
@@ -15,12 +16,27 @@ def plain_errors() -> Iterator[None]:
     """Says what is wrong in one line; a stack trace is for defects of our own."""
     try:
         yield
-    except (ValueError, OSError, ImportError) as error:
+    except (ValueError, OSError, ImportError, MemoryError) as error:
         typer.echo(f"error: {' '.join(str(error).split())}", err=True)
         raise typer.Exit(1) from error
     except KeyboardInterrupt:
         typer.echo("interrupted; runs that are finished are kept, and the same command goes on from them", err=True)
         raise typer.Exit(130) from None
+
+
+def check_out(out: Path, file: str | None = None) -> None:
+    """Refuses a place that cannot be written to, before anything is computed for it.
+
+    Args:
+        out: What ``--out`` was given.
+        file: The name of a file that would do, where it is to be one; a folder otherwise.
+    """
+    if file and out.is_dir():
+        raise ValueError(f"'--out' must be a file (got '{out}', which is a folder); name one in it, such as {out / file}")
+    folders = out.parents if file else (out, *out.parents)
+    if taken := next((path for path in folders if path.exists() and not path.is_dir()), None):
+        what = "below a folder" if file else "a folder"
+        raise ValueError(f"'--out' must be {what} (got '{out}', and '{taken}' is a file); name another place")
 
 
 def print_table(title: str, columns: list[str], rows: list[list[str]]) -> None:

@@ -9,14 +9,14 @@ from typing import Annotated
 
 import typer
 
-from gump.cli.console import plain_errors
+from gump.cli.console import check_out, plain_errors
 
 
 def explore(
     graph: Annotated[str, typer.Argument(help="a dataset, a transfer task such as Ring-20, or a file of edges")],
     index: Annotated[int, typer.Option(help="the number of the graph in it")] = 0,
     out: Annotated[Path, typer.Option(help="the page to write")] = Path("out/explore.html"),
-    seed: Annotated[int, typer.Option(help="of the untrained model")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="of the untrained model")] = 0,
     around: Annotated[int | None, typer.Option(help="draw only what is near this vertex")] = None,
     hops: Annotated[int, typer.Option(min=1, help="how near, with --around")] = 2,
     max_vertices: Annotated[int, typer.Option(min=1, help="refuse a larger graph")] = 200,
@@ -30,6 +30,7 @@ def explore(
     from gump.report.explore import write_explore
 
     with plain_errors():
+        check_out(out, "explore.html")
         found = find_graph(graph, index)
         if around is not None:
             found = neighborhood(found, around, hops)

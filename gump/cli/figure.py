@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gump.cli.console import plain_errors, print_table
+from gump.cli.console import check_out, plain_errors, print_table
 
 if TYPE_CHECKING:
     from gump.report.figures import FigureKind
@@ -44,6 +44,7 @@ def figure(
     with plain_errors():
         if name not in FIGURES:
             raise ValueError(f"'name' must be one of {', '.join(FIGURES)} (got '{name}')")
+        check_out(out)
         kind = FIGURES[name]
         if measure and data:
             raise ValueError("'--measure' and '--data' exclude each other: saved data is drawn as it is")
@@ -67,12 +68,23 @@ def figure(
 
 def needs(kind: FigureKind) -> list[str]:
     """What has to be run for a figure, as commands."""
-    return [MEASURE] * kind.uses_jacobian + commands(dict.fromkeys(kind.configs, ""))
+    return [MEASURE] * kind.uses_jacobian + commands(kind.configs)
 
 
-def commands(missing: Mapping[str, str]) -> list[str]:
-    """The commands that make what is missing; none of their runs is trained twice."""
-    return list(dict.fromkeys(MEASURE if what == "jacobian" else f"gump run configs/{what.split('/')[0]}" for what in missing))
+def commands(missing: Iterable[str]) -> list[str]:
+    """The commands that make what is missing and nothing else: a folder is named where all that figures draw from it is missing."""
+    from gump.report.figures import FIGURES
+
+    drawn = {config for kind in FIGURES.values() for config in kind.configs}
+    folders: dict[str, list[str]] = {}
+    for config in missing:
+        folders.setdefault(config.split("/")[0], []).append(config)
+    found = []
+    for folder, configs in folders.items():
+        whole = {config for config in drawn if config.startswith(f"{folder}/")} <= set(configs)
+        files = [f"configs/{folder}"] if whole else [f"configs/{config}.toml" for config in configs]
+        found.append(MEASURE if folder == "jacobian" else f"gump run {' '.join(files)}")
+    return found
 
 
 def _collect(name: str, kind: FigureKind, records: Path, jacobian: Path) -> dict[str, Any]:

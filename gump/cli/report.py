@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from gump.cli.console import plain_errors
+from gump.cli.console import check_out, plain_errors
 
 
 def report(
@@ -22,6 +22,7 @@ def report(
     from gump.report import write_report
 
     with plain_errors():
+        check_out(out)
         path = write_report(records, out)
         console = Console()
         if console.is_terminal:

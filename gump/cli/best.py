@@ -1,0 +1,36 @@
+"""``gump best``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gump.cli.console import plain_errors, print_table
+
+
+def best(
+    records: Annotated[Path, typer.Argument(help="the folder of a search's records")],
+    top: Annotated[int, typer.Option(min=1, help="how many points to show")] = 10,
+) -> None:
+    """Order the points of a search by validation.
+
+    Test sets are not looked at.
+
+    Example: gump best records/search/mutag_gin_gump
+    """
+    from gump.record import load_records
+    from gump.report.ranking import rank
+
+    with plain_errors():
+        found = load_records(records)
+        if not found:
+            raise FileNotFoundError(f"there are no records in {records}; gump run makes them")
+        rows = []
+        for candidate in rank(found)[:top]:
+            measure, loss = candidate.measure, candidate.loss
+            cells = [f"{measure.mean:.4g} ± {measure.interval:.2g}", f"{loss.mean:.4g}"]
+            rows.append([candidate.name, candidate.variant, str(candidate.num_runs), str(candidate.num_diverged), *cells])
+        columns = ["configuration", "set", "runs", "diverged", f"validation {found[0].metric}", "validation loss"]
+        print_table("best on validation", columns, rows)
