@@ -13,10 +13,12 @@ from torch_geometric.data import Data
 from typer.testing import CliRunner
 
 from gump.cli import app
+from gump.datasets import TRANSFER_TASKS
 from gump.diagnostics.bottleneck import bottleneck
 from gump.diagnostics.memory import memory
 from gump.diagnostics.verdict import verdict
-from gump.experiment.diagnose import NUMBERS, diagnose, find_graphs
+from gump.experiment.diagnose import MAX_TRANSFER, NUMBERS, diagnose, find_graphs
+from gump.nn import GUMP
 
 Call = Callable[..., Any]
 
@@ -61,7 +63,7 @@ def test_a_file_of_edges_is_measured_and_judged(gump: Call, tmp_path: Path) -> N
     size, seconds = re.match(r"about (\d+) kB and (\S+) s for a training step", found["cost"][0]).groups()
     assert float(size) == pytest.approx(cost.bytes / 1e3, rel=1e-2)
     assert float(seconds) > 0
-    assert "(62 arcs, 322 transitions)" in found["cost"][0]
+    assert f"(62 arcs, 322 transitions, {cost.num_parameters:,} parameters with Adam's moments)" in found["cost"][0]
 
 
 def test_arrays_are_read_and_a_budget_is_answered(gump: Call, tmp_path: Path) -> None:
@@ -127,12 +129,23 @@ def test_bad_input_is_refused_in_one_line(gump: Call, tmp_path: Path) -> None:
     (tmp_path / "words.txt").write_text("a b\n")
     (tmp_path / "lonely.txt").write_text("0 0\n")
     (tmp_path / "gaps.txt").write_text("0 999999999\n")
+    (tmp_path / "slip.txt").write_text("0 99999999999\n")
+    (tmp_path / "text.npz").write_text("0 1\n")
+    (tmp_path / "empty.npz").write_bytes(b"")
     for arguments, message in [
         (["Rng-20"], "did you mean Ring-20?"),
         (["nothing.txt"], "'graph' must be a file, tu:NAME, or one of MUTAG,"),
         (["words.txt"], "two whole numbers on each line"),
         (["lonely.txt"], "must have an edge between two vertices"),
         (["gaps.txt"], "must have at most 100,000,000 vertices (got 1,000,000,000)"),
+        (["slip.txt"], "slip.txt must have at most 100,000,000 vertices (got 100,000,000,000); number them from zero without gaps"),
+        (["text.npz"], "text.npz must be an archive of arrays, as np.savez writes it (got something else)"),
+        (["empty.npz"], "empty.npz must be an archive of arrays"),
+        (
+            ["Ring-99999999998"],
+            "'graph' must be a transfer task of at most 1,000,000 vertices, Ring-1000000 (got 'Ring-99999999998')",
+        ),
+        (["CliquePath-2000000"], "'graph' must be a transfer task of at most 4,000 vertices, CliquePath-4000"),
         (["fake", "--index", "32"], "'index' must be from 0 to 31, the graphs of fake (got 32)"),
         (["fake", "--memory", "0"], "'--memory' must be a number of gigabytes above 0 (got 0.0)"),
         (["fake", "--memory", "inf"], "'--memory' must be a number of gigabytes above 0 (got inf)"),
@@ -145,6 +158,20 @@ def test_bad_input_is_refused_in_one_line(gump: Call, tmp_path: Path) -> None:
         assert len(result.stderr.splitlines()) == 1
 
 
+def test_every_transfer_task_has_a_largest_size() -> None:
+    assert set(MAX_TRANSFER) == set(TRANSFER_TASKS)
+
+
 def test_the_cost_is_that_of_the_degrees() -> None:
     data = Data(edge_index=torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), num_nodes=4)
-    assert "(4 arcs, 6 transitions)" in diagnose([data], "path").notes["cost"]
+    assert "(4 arcs, 6 transitions, " in diagnose([data], "path").notes["cost"]
+
+
+def test_the_cost_counts_the_parameters_for_the_features_that_there_are() -> None:
+    def parameters(x: torch.Tensor | None) -> int:
+        cost = diagnose([Data(x=x, edge_index=path(3)[0], num_nodes=3)], "path", hidden_channels=16).notes["cost"]
+        return int(re.search(r"([\d,]+) parameters", cost)[1].replace(",", ""))
+
+    assert parameters(torch.randn(3, 100)) == sum(p.numel() for p in GUMP(100, 16, 2).parameters())
+    categories = torch.zeros(3, 5, dtype=torch.long)
+    assert parameters(None) == parameters(categories) == sum(p.numel() for p in GUMP(16, 16, 2).parameters())

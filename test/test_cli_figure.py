@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 import gump.experiment.figure_data
 from gump.cli import app
 from gump.record import Record
+from gump.report.figures import FIGURES
 
 Call = Callable[..., Any]
 JACOBIAN = {
@@ -61,7 +62,9 @@ def test_without_a_name_all_are_listed_with_what_they_need(figure: Call) -> None
     assert result.exit_code == 0, result.output
     table = {row.split("\t")[0]: row.split("\t")[2] for row in result.stdout.splitlines()}
     assert list(table) == ["name", "introduction", "transfer", "jacobian", "depth", "ablation"]
-    assert table["introduction"] == "gump figure jacobian --measure, gump run configs/depth"
+    files = "configs/depth/nci1_gcn_gump.toml configs/depth/nci1_gcn.toml"
+    assert table["introduction"] == f"gump figure jacobian --measure, gump run {files}"
+    assert table["depth"] == "gump run configs/depth"
     assert table["ablation"] == "gump run configs/ablation"
 
 
@@ -83,10 +86,31 @@ def test_of_a_part_it_draws_what_there_is_and_says_what_is_missing(figure: Call)
     assert result.exit_code == 0, result.output
     assert "missing: depth/nci1_gcn_gump: model.num_layers=4,20,50,100: no record" in result.stderr
     assert "missing: depth/nci1_gcn: no record" in result.stderr
-    assert "made by: gump run configs/depth" in result.stderr
+    made_by = [line for line in result.stderr.splitlines() if line.startswith("made by: ")]
+    assert made_by == ["made by: gump run configs/depth"], "of every configuration there is something to do"
     assert result.stdout.split() == [f"out/figures/depth.{ending}" for ending in ("svg", "pdf", "json")]
     data = json.loads(Path("out/figures/depth.json").read_text())
     assert [line["x"] for line in data["rows"][0][0]["lines"]] == [[2, 10]]
+
+
+def test_only_what_is_missing_is_named(figure: Call) -> None:
+    train(2, 4, 10, 20, 50, 100)
+    result = figure("depth")
+    assert result.exit_code == 0, result.output
+    names = ["nci1_gcn_gump_no_norm", "nci1_gcn", "nci1_gcn_fosr"]
+    assert [line for line in result.stderr.splitlines() if line.startswith("missing: ")] == [
+        f"missing: depth/{name}: no record" for name in names
+    ]
+    assert result.stderr.splitlines()[-1] == f"made by: gump run {' '.join(f'configs/depth/{name}.toml' for name in names)}"
+
+
+def test_a_folder_is_named_where_figures_draw_all_of_it() -> None:
+    root = Path(__file__).parents[1] / "configs"
+    drawn = {config for kind in FIGURES.values() for config in kind.configs}
+    for folder in {config.split("/")[0] for config in drawn}:
+        assert {f"{folder}/{path.stem}" for path in (root / folder).glob("*.toml")} == {
+            c for c in drawn if c.startswith(f"{folder}/")
+        }
 
 
 def test_saved_data_gives_the_same_files_and_needs_no_records(figure: Call) -> None:

@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 import re
 import zipfile
+import zlib
 from pathlib import Path
 
 import numpy as np
 import torch
 from torch_geometric.data import Data
 from torch_geometric.utils import remove_self_loops, to_undirected
+
+MAX_NODES = 10**8
+"""More vertices than this are a slip in a file rather than a graph."""
 
 
 def load_own(path: str | os.PathLike[str]) -> Data:
@@ -43,6 +47,8 @@ def load_own(path: str | os.PathLike[str]) -> Data:
         raise ValueError(f"{path} must number vertices from 0 to {num_nodes - 1} (got {wrong})")
     if num_nodes == 0:
         raise ValueError(f"{path} must have an edge or a vertex at least (got none)")
+    if num_nodes > MAX_NODES:
+        raise ValueError(f"{path} must have at most {MAX_NODES:,} vertices (got {num_nodes:,}); number them from zero without gaps")
     edge_index = to_undirected(remove_self_loops(torch.from_numpy(edges))[0], num_nodes=num_nodes)
     if x is None:
         return Data(edge_index=edge_index, num_nodes=num_nodes)
@@ -67,10 +73,14 @@ def _from_text(path: Path) -> np.ndarray:
 
 
 def _from_arrays(path: Path) -> tuple[np.ndarray, np.ndarray | None]:
+    if not zipfile.is_zipfile(path):
+        raise ValueError(
+            f"{path} must be an archive of arrays, as np.savez writes it (got something else); give a list of edges another ending"
+        )
     try:
         with np.load(path, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in ("edge_index", "x") if name in file}
-    except (ValueError, zipfile.BadZipFile) as error:
+            arrays = {name: np.asarray(file[name]) for name in ("edge_index", "x") if name in file}
+    except (ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         raise ValueError(f"{path} must hold plain arrays, as np.savez writes them ({error})") from error
     edges, x = arrays.get("edge_index"), arrays.get("x")
     if edges is None or edges.ndim != 2 or len(edges) != 2 or not np.issubdtype(edges.dtype, np.integer):

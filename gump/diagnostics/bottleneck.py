@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +34,7 @@ class Bottleneck:
         num_edges: The number of edges, self-loops not counted.
         num_components: The number of parts between which nothing passes.
         component_nodes: The number of vertices of the largest part.
+        component_arcs: The number of its arcs, twice that of its edges.
         diameter: The most hops between two vertices; on a large graph a lower bound.
         diameter_exact: Whether it is more than a bound.
         spectral_gap: The second eigenvalue of the normalized Laplacian: near zero where a walk mixes slowly, 1 to 2 on a clique.
@@ -41,7 +43,8 @@ class Bottleneck:
             :math:`\lambda` (Cheeger's inequality), and so is this.
         cut_edges: The edges across that cut, :math:`c`. At most :math:`L c` dimensions of a signal cross it in :math:`L` layers, since the
             block of :math:`\mathbf{U}^L` between the two sides has at most that rank, whatever the coins.
-        cut_nodes: The number of vertices on the smaller side.
+        cut_nodes: The number of vertices on the smaller side, the one with fewer arcs.
+        cut_arcs: The arcs that leave them, :math:`\mathrm{vol}(S)`.
         num_bridges: The edges without which the component would fall apart.
         pair: Two vertices as far from each other as any: those with the largest resistance; on a large graph the ends of the longest
             shortest path that was found.
@@ -56,12 +59,14 @@ class Bottleneck:
     num_edges: int
     num_components: int
     component_nodes: int
+    component_arcs: int
     diameter: int
     diameter_exact: bool
     spectral_gap: float
     conductance: float
     cut_edges: int
     cut_nodes: int
+    cut_arcs: int
     num_bridges: int
     pair: tuple[int, int]
     resistance: float
@@ -72,12 +77,20 @@ class Bottleneck:
 
     @property
     def crossing_share(self) -> float:
-        r"""The most that can cross the worst cut on the way of the longest distance: :math:`\min(1, \mathrm{diameter} \cdot \phi)`.
+        r"""The most that can cross the worst cut on the way of the longest distance, of what equally many vertices of either side hold.
 
-        With as many layers as the diameter, at most :math:`L c` of the :math:`\mathrm{vol}(S)` dimensions that the smaller side holds reach
-        the other. One where distance is all that there is to bridge, as on a path; near zero where much lies close, behind few edges.
+        .. math::
+            \min\Big(1,\; \frac{\mathrm{diameter} \cdot c}{m\, \bar{d}}\Big), \quad m = \min(|S|, |\bar{S}|),
+            \quad \bar{d} = \max\Big(\frac{\mathrm{vol}(S)}{|S|}, \frac{\mathrm{vol}(\bar{S})}{|\bar{S}|}\Big)
+
+        With as many layers as the diameter at most :math:`L c` dimensions cross. As many vertices as there are on both sides, :math:`m`, hold
+        :math:`m \bar{d}` of them on the denser side, one for each arc. On a graph of even density that is :math:`\mathrm{vol}(S)`. It is more
+        where one side is dense and the other is not: behind a clique the end of a long path hears little, though the path has few arcs itself.
+        The share is one where distance is all that there is to bridge, as on a path, and near zero where much lies close, behind few edges.
         """
-        return min(1.0, self.diameter * self.conductance)
+        other_nodes, other_arcs = self.component_nodes - self.cut_nodes, self.component_arcs - self.cut_arcs
+        density = max(self.cut_arcs / self.cut_nodes, other_arcs / other_nodes)
+        return min(1.0, self.diameter * self.cut_edges / (min(self.cut_nodes, other_nodes) * density))
 
 
 def bottleneck(edge_index: Tensor, num_nodes: int | None = None, exact: int = EXACT, seed: int = 0) -> Bottleneck:
@@ -117,19 +130,21 @@ def bottleneck(edge_index: Tensor, num_nodes: int | None = None, exact: int = EX
         most = float(resistances(adjacency, np.array(pair)[:, None], exact)[0])
     gap, vector = _second_pair(adjacency, small, seed)
     num_bridges, cuts = _bridges(adjacency, seed)
-    conductance, cut_edges, cut_nodes = min([_sweep(adjacency, vector), *cuts], key=lambda cut: (round(cut[0], 12), cut[2]))
+    cut = min([_sweep(adjacency, vector), *cuts], key=lambda cut: (round(cut.edges / cut.arcs, 12), cut.nodes))
     curvature = _curvature(adjacency, small, seed)
     return Bottleneck(
         num_nodes=whole.shape[0],
         num_edges=whole.nnz // 2,
         num_components=int(num_components),
         component_nodes=len(vertices),
+        component_arcs=int(adjacency.nnz),
         diameter=distance,
         diameter_exact=small,
         spectral_gap=gap,
-        conductance=conductance,
-        cut_edges=cut_edges,
-        cut_nodes=cut_nodes,
+        conductance=cut.edges / cut.arcs,
+        cut_edges=cut.edges,
+        cut_nodes=cut.nodes,
+        cut_arcs=cut.arcs,
         num_bridges=num_bridges,
         pair=(int(vertices[pair[0]]), int(vertices[pair[1]])),
         resistance=most,
@@ -176,8 +191,16 @@ def _second_pair(adjacency: csr_array, small: bool, seed: int) -> tuple[float, F
         return max(float(values.max()), 0.0), vectors[:, values.argmax()]
 
 
-def _sweep(adjacency: csr_array, vector: Floats) -> tuple[float, int, int]:
-    """The best of the cuts between low and high entries of an eigenvector: conductance, edges across, vertices of the smaller side."""
+class _Cut(NamedTuple):
+    """The edges across a cut, and the vertices and arcs of its smaller side."""
+
+    edges: int
+    nodes: int
+    arcs: int
+
+
+def _sweep(adjacency: csr_array, vector: Floats) -> _Cut:
+    """The best of the cuts between low and high entries of an eigenvector."""
     degree = adjacency.sum(1)
     order = np.argsort(vector / np.sqrt(degree), kind="stable")
     rank = np.empty_like(order)
@@ -190,10 +213,10 @@ def _sweep(adjacency: csr_array, vector: Floats) -> tuple[float, int, int]:
     conductance = across / smaller
     best = int((conductance <= conductance.min() * (1 + 1e-12)).argmax())
     first = 2 * volume[best] <= volume[-1]
-    return float(conductance[best]), int(across[best]), best + 1 if first else len(order) - best - 1
+    return _Cut(int(across[best]), best + 1 if first else len(order) - best - 1, int(smaller[best]))
 
 
-def _bridges(adjacency: csr_array, seed: int) -> tuple[int, list[tuple[float, int, int]]]:
+def _bridges(adjacency: csr_array, seed: int) -> tuple[int, list[_Cut]]:
     """The number of bridges of a connected graph, and the cut that the best of them makes.
 
     Every edge outside of a spanning tree gets a random word of 64 bits. An edge of the tree is a bridge where the words of the edges that
@@ -218,7 +241,7 @@ def _bridges(adjacency: csr_array, seed: int) -> tuple[int, list[tuple[float, in
     smaller = np.minimum(volume[below], volume[order[0]] - volume[below])
     best = below[smaller.argmax()]
     inside = 2 * volume[best] <= volume[order[0]]
-    return len(below), [(1 / float(smaller.max()), 1, int(nodes[best]) if inside else size - int(nodes[best]))]
+    return len(below), [_Cut(1, int(nodes[best]) if inside else size - int(nodes[best]), int(smaller.max()))]
 
 
 def _levels(order: Indices, parent: Indices) -> list[Indices]:

@@ -32,7 +32,9 @@ class MemoryEstimate:
         num_arcs: The number of arcs.
         num_transitions: The number of entries of all dense coins: the squares of the degrees up to ``max_block``.
         num_hubs: The number of vertices above it.
-        bytes: The most memory that the tensors of the step hold at a time.
+        num_parameters: The number of the model's parameters.
+        bytes: The most memory that tensors hold at a time: those of the step, the parameters and, in training, their gradients and the two
+            moments that Adam keeps of each.
         time_s: How long the step takes, roughly, on the CPU of this machine.
         max_block: The degree up to which coins are dense.
         fitting_max_block: The largest ``max_block`` with which the step fits the budget, the largest degree if all coins may be dense; none
@@ -43,6 +45,7 @@ class MemoryEstimate:
     num_arcs: int
     num_transitions: int
     num_hubs: int
+    num_parameters: int
     bytes: int
     time_s: float
     max_block: int
@@ -59,25 +62,26 @@ def memory(
     training: bool = True,
     conv: str = "gcn",
     budget: int | None = None,
+    in_channels: int | None = None,
 ) -> MemoryEstimate:
     r"""Predicts the memory and the time of one step of GUMP on a graph or batch, from its degrees alone.
 
-    With :math:`N` vertices, :math:`A` arcs, :math:`T = \sum_v d_v^2` transitions over vertices that are not hubs, of which :math:`T_g` are in the
-    largest group of equal degree, width :math:`F`, attention width :math:`k` and :math:`L` layers, the tensors of a training step in single
-    precision hold at most
+    With :math:`N` vertices, :math:`A` arcs, :math:`T = \sum_v d_v^2` transitions over vertices that are not hubs, of which :math:`T_g` are in
+    the largest group of equal degree, width :math:`F`, attention width :math:`k`, :math:`L` layers and :math:`P` parameters, the tensors of a
+    training step with Adam in single precision hold at most
 
     .. math::
-        80 A + 4 \cdot 12 N F + 4 \max\{\, s L A F + (k + 15)\, T ,\;\; (k + 8)\, T + 2 k\, T_g \,\}
+        16 P + 80 A + 4 \cdot 12 N F + 4 \max\{\, s L A F + (k + 15)\, T ,\;\; (k + 8)\, T + 2 k\, T_g \,\}
 
-    bytes: the states of the layers when the backward pass begins (:math:`s = 3`, in the GIN flavor 4), or the attention of the largest group
-    near its end. Where :math:`k T` exceeds :math:`2^{26}` nothing of size :math:`k T` is kept. Without training, states are counted once and
-    attention one group at a time. Hubs have, in place of transitions, :math:`2r + 1` numbers for every arc a few times over, with the rank
-    :math:`r` of their scores, one more state of their arcs in every layer, and some forty matrices in double precision of
-    :math:`(2r + 1)^2` entries for every hub, a part of the hubs at a time.
+    bytes: the parameters, their gradients and two moments, and the states of the layers when the backward pass begins (:math:`s = 3`, in the GIN
+    flavor 4), or the attention of the largest group near its end. Where :math:`k T` exceeds :math:`2^{26}` nothing of size :math:`k T` is kept.
+    Without training, there are the parameters alone, states are counted once and attention one group at a time. Hubs have, in place of
+    transitions, :math:`2r + 1` numbers for every arc a few times over, with the rank :math:`r` of their scores, one more state of their arcs in
+    every layer, and some forty matrices in double precision of :math:`(2r + 1)^2` entries for every hub, a part of the hubs at a time.
 
     The factors were read off the model with its default settings (one base layer, batch norm) on a CPU; a test keeps them within a factor of
-    1.3 of the measured peaks on batches of TU datasets, Cora, stars and cliques. Not counted: parameters and their optimizer, the input
-    features, and what torch itself takes, some hundreds of megabytes.
+    1.3 of the measured peaks on batches of TU datasets, Cora, stars and cliques. Not counted: the input features, a head that answers from the
+    result, and what torch itself takes, some hundreds of megabytes.
 
     The time counts multiplications, bytes touched and calls, each at what it costs on the CPU of this machine with the threads that torch
     has, measured in some milliseconds on the first call. Take it for an order of magnitude; ``benchmarks/memory.py`` holds both
@@ -94,6 +98,7 @@ def memory(
         training: Whether the step is of training, or of inference.
         conv: The flavor: ``"gcn"``, ``"gin"`` or ``"graph"``.
         budget: The bytes that are there, to be told which ``max_block`` fits them.
+        in_channels: Width of the vertex features, by default that of the model; only the number of parameters depends on it.
 
     Shapes:
         - **edge_index:** :math:`(2, E)`
@@ -102,17 +107,18 @@ def memory(
     Example:
         >>> estimate = memory(torch.tensor([1000] + [1] * 1000), hidden_channels=64, num_layers=4, budget=10**9)
         >>> estimate.num_arcs, estimate.num_transitions, estimate.bytes // 10**6, estimate.fitting_max_block
-        (2000, 1000, 10, 1000)
+        (2000, 1000, 11, 1000)
     """
     block_sizes, num_nodes = _block_sizes(edge_index_or_degrees)
     settings = {"hidden_channels": hidden_channels, "num_layers": num_layers, "attention_channels": attention_channels}
-    for name, value in {**settings, "score_rank": score_rank, "max_block": max_block, "budget": budget}.items():
+    bounded = {**settings, "score_rank": score_rank, "max_block": max_block, "budget": budget, "in_channels": in_channels}
+    for name, value in bounded.items():
         if value is not None and value < 1:
             raise ValueError(f"'{name}' must be at least 1 (got {value})")
     if conv not in STATES_PER_LAYER:
         raise ValueError(f"'conv' must be one of {', '.join(STATES_PER_LAYER)} (got '{conv}')")
     rank = 2 * min(score_rank, attention_channels) + 1
-    parts = _Parts(block_sizes, num_nodes, **settings, rank=rank, training=training, states=STATES_PER_LAYER[conv])
+    parts = _Parts(block_sizes, num_nodes, in_channels or hidden_channels, **settings, rank=rank, training=training, conv=conv)
     fitting = None
     if budget is not None:
         fitting = max((degree for degree in {1, *block_sizes} if parts.bytes(degree) <= budget), default=None)
@@ -121,6 +127,7 @@ def memory(
         num_arcs=parts.num_arcs,
         num_transitions=sum(parts.transitions(max_block)),
         num_hubs=sum(count for degree, count in block_sizes.items() if degree > max_block),
+        num_parameters=parts.num_parameters,
         bytes=parts.bytes(max_block),
         time_s=parts.time_s(max_block),
         max_block=max_block,
@@ -134,16 +141,26 @@ class _Parts:
 
     block_sizes: Mapping[int, int]
     num_nodes: int
+    in_channels: int
     hidden_channels: int
     num_layers: int
     attention_channels: int
     rank: int
     training: bool
-    states: int
+    conv: str
 
     @property
     def num_arcs(self) -> int:
         return sum(degree * count for degree, count in self.block_sizes.items())
+
+    @property
+    def num_parameters(self) -> int:
+        """Of a model with the default settings: a base layer, the attention, the layers, and a norm behind each of them and the base."""
+        width, layers = self.hidden_channels, self.num_layers
+        matrices = (layers + 1) * width**2  # the first layer reads both ends of an arc
+        second = {"gcn": 0, "gin": layers * (width**2 + width + 1), "graph": matrices}[self.conv]
+        attention = self.attention_channels * (4 * width + 1)
+        return (self.in_channels + 1) * width + attention + matrices + layers * width + second + 2 * (layers + 1) * width
 
     def transitions(self, max_block: int) -> list[int]:
         """Of every group of dense coins."""
@@ -163,18 +180,18 @@ class _Parts:
         at_once = 2 * rank**2 * min(num_hubs, max(CHUNK // rank**2, 1))  # in double precision
         if self.training:
             hub_states = self.num_layers * width * (hub_rows + 2 * rank * num_hubs)
-            layers = self.states * self.num_layers * state + (kept + 15) * total + hub_states
+            layers = STATES_PER_LAYER[self.conv] * self.num_layers * state + (kept + 15) * total + hub_states
             coins = (kept + 8) * total + max(2 * kept, 10) * largest + 38 * at_once
             numbers = max(layers, coins) + 12 * self.num_nodes * width + 4 * rank * hub_rows
         else:
             layers = max(self.num_layers + 1, 4) * state + 9 * total + 2 * rank * hub_rows
             coins = max(kept, 8) * largest + total + 10 * at_once
             numbers = max(layers, coins) + 2 * self.num_nodes * width
-        return 4 * numbers + 80 * self.num_arcs
+        return 4 * numbers + 80 * self.num_arcs + (16 if self.training else 4) * self.num_parameters
 
     def time_s(self, max_block: int) -> float:
-        """What is multiplied, touched and called in forward and, in training, backward, each at its price on this machine. The factors are
-        fitted: they hold what a step does besides, too."""
+        """What is multiplied, touched and called in forward and, in training, in backward and by Adam, each at its price on this machine. The
+        factors are fitted: they hold what a step does besides, too."""
         passes, layers, k, width = 3 if self.training else 1, self.num_layers, self.attention_channels, self.hidden_channels
         groups, (num_hubs, hub_rows), rank = self.transitions(max_block), self.hubs(max_block), self.rank
         cubes = sum(count * degree**3 for degree, count in self.block_sizes.items() if degree <= max_block)
@@ -183,7 +200,8 @@ class _Parts:
         touched = 4 * (states + sum(groups) * (2 * layers * width + 40 * k))
         calls = 1500 * len(groups) + 300 * layers + 3000
         per_product, per_byte, per_call = _speed(torch.get_num_threads())
-        return passes * (products * per_product + touched * per_byte + calls * per_call)
+        adam = 64 * self.num_parameters * per_byte + 10 * (4 * layers + 7) * per_call if self.training else 0.0
+        return passes * (products * per_product + touched * per_byte + calls * per_call) + adam
 
 
 @cache

@@ -36,13 +36,13 @@ class Verdict:
 def verdict(measured: Bottleneck) -> Verdict:
     r"""Judges a graph by its worst cut and by its longest distance.
 
-    **Narrow.** With :math:`L` layers at most :math:`L c` dimensions cross a cut of :math:`c` edges, whatever the model's coins, and behind it
-    lie :math:`\mathrm{vol}(S)` of them, one for each arc. So at a depth equal to the diameter the share that can cross is
-    :attr:`Bottleneck.crossing_share`, :math:`\min(1, \mathrm{diameter} \cdot c / \mathrm{vol}(S))`. On a clique, which nobody would say has a
-    bottleneck, it is :math:`n / (2n - 2)`, just above 1/2; on paths, rings, grids and stars it is 1 or nearly so at every size, and on random
-    regular graphs above 0.9. On two cliques of :math:`k` vertices with an edge between them it is :math:`3 / (k^2 - k + 1)`, below 1/4
-    from :math:`k = 4` on; on a binary tree, the other standard example, it falls below 1/4 at 63 vertices. Hence: no bottleneck from 1/2 on,
-    one below half of that, and a mild one between.
+    **Narrow.** With :math:`L` layers at most :math:`L c` dimensions cross a cut of :math:`c` edges, whatever the model's coins. Of what equally
+    many vertices of either side hold, one dimension for each arc, that is :attr:`Bottleneck.crossing_share` at a depth equal to the
+    diameter. On a clique, which nobody would say has a bottleneck, it is above 1/2, :math:`n / (2n - 2)` for even :math:`n`; on paths, rings,
+    grids and stars it is 1 or nearly so at every size, and on random regular graphs above 0.9. On two cliques of :math:`k` vertices with an edge
+    between them it is :math:`3 / (k^2 - k + 1)`, below 1/4 from :math:`k = 4` on; on a clique with a path of as many vertices it is
+    :math:`(k + 1) / (k^2 - k + 1)`, below 1/4 from :math:`k = 6` on; on a binary tree, the other standard example, it falls below 1/4 at 63
+    vertices. Hence: no bottleneck from 1/2 on, one below half of that, and a mild one between.
 
     **Far.** A random cubic graph, the sparsest that mixes well, has a diameter of about :math:`\log_2 n` (`Bollobás and Fernandez de la Vega
     1982 <https://doi.org/10.1007/BF02579310>`_). A graph is far where its diameter exceeds twice :math:`\log_2 n + 1`: paths from 10 vertices
@@ -51,7 +51,8 @@ def verdict(measured: Bottleneck) -> Verdict:
     **Depth.** The diameter, so that every vertex can hear every other; at least 2, since shallower models are no test of depth, and at most
     100. A question about nearer vertices needs fewer layers. A wave passes, so more layers than the distance do not help by themselves.
 
-    What it does not see: what the question is. A bottleneck that no answer has to pass does no harm.
+    What it does not see: what the question is. A bottleneck that no answer has to pass does no harm. Nor how many vertices suffer: a short
+    tail of a clique is told as a bottleneck too, with the number of vertices behind it.
 
     Args:
         measured: What :func:`gump.diagnostics.bottleneck` found.
@@ -75,7 +76,10 @@ def _text(measured: Bottleneck, narrow: str, far: bool, usual: float) -> str:
     behind = f"{measured.cut_nodes:,} of {_count(measured.component_nodes, 'vertex')}"
     edges, share = _count(measured.cut_edges, "edge"), f"{measured.crossing_share:.1%}".replace(".0%", "%")
     if narrow == "no":
-        lets = f"the narrowest cut found ({edges}, {behind} behind it) lets {share} of what lies there through in as many layers"
+        lets = (
+            f"the narrowest cut found ({edges}, {behind} behind it) lets up to {share} of what equally many vertices hold through in as many "
+            "layers"
+        )
         if far:
             text = (
                 f"no bottleneck but a long way: the farthest vertices are {distance} apart, where a random graph of this size has about "
@@ -89,7 +93,8 @@ def _text(measured: Bottleneck, narrow: str, far: bool, usual: float) -> str:
         kind = "a bottleneck" if narrow == "yes" else "a mild bottleneck"
         text = (
             f"{kind}: {behind} are joined to the rest by {edges}, and in {_count(measured.diameter, 'layer')}, the longest distance, at most "
-            f"{share} of the dimensions of a walk on arcs get across, whatever its coins; more layers or rewiring let more through"
+            f"{share} of the dimensions that equally many vertices of the denser side hold in a walk on arcs get across, whatever its coins; "
+            "more layers or rewiring let more through"
         )
         text += f"; and a long way, {distance}" if far else ""
     if measured.num_components > 1:

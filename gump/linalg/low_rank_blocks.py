@@ -38,6 +38,7 @@ class LowRankBlocks(NamedTuple):
     def __call__(self, h: Tensor) -> Tensor:
         """Multiplies each block with its rows."""
         tiles = self.tiles
+        tiles.check_rows("h", h)
         out: Tensor = _Product.apply(h, self.basis, self.core, self.identity, tiles.block, tiles.row, tiles.place)[0]
         return out
 
@@ -66,6 +67,8 @@ def even_blocks(tiles: Tiles, identity: float, total: Tensor, dtype: torch.dtype
     Shapes:
         - **total:** :math:`(\mathrm{num\_blocks})`
     """
+    if total.numel() != tiles.num_blocks:
+        raise ValueError(f"'total' must have a number for each of the {tiles.num_blocks:,} blocks (got {list(total.shape)})")
     return LowRankBlocks(tiles.unit_column(dtype), total.to(dtype).view(-1, 1, 1), identity, tiles)
 
 

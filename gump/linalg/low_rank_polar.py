@@ -60,6 +60,9 @@ def low_rank_polar(left: Tensor, right: Tensor, tiles: Tiles, beta: float) -> Lo
                 [ 0.6667, -0.3333,  0.6667],
                 [ 0.6667,  0.6667, -0.3333]])
     """
+    tiles.check_rows("left", left)
+    if right.shape != left.shape:
+        raise ValueError(f"'right' must have the shape of 'left', {list(left.shape)} (got {list(right.shape)})")
     columns = torch.cat([tiles.unit_column(left.dtype), tiles.cut(left), tiles.cut(right)], dim=-1)
     gram = _Gram.apply(columns, tiles.block, tiles.num_blocks)
     transform, core = _SmallPolar.apply(gram, beta, left.dtype)

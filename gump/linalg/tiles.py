@@ -73,8 +73,16 @@ class Tiles(NamedTuple):
             - **input:** :math:`(A, F)`
             - **output:** :math:`(\mathrm{num\_tiles}, T, F)`
         """
+        self.check_rows("rows", rows)
         tiles: Tensor = _Cut.apply(rows, self.row, self.taken, self.place)
         return tiles
+
+    def check_rows(self, name: str, rows: Tensor) -> None:
+        """Refuses a matrix that has not one row for each that is cut; ``name`` is what the caller calls it."""
+        if rows.dim() != 2 or rows.size(0) != self.place.numel():
+            raise ValueError(
+                f"'{name}' must be a matrix of {self.place.numel():,} rows, the sizes of all blocks together (got {list(rows.shape)})"
+            )
 
     def unit_column(self, dtype: torch.dtype) -> Tensor:
         r"""The vector :math:`\mathbf{1} / \sqrt{d}` of every block, cut into tiles.

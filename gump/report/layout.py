@@ -73,9 +73,13 @@ BUDGETS = {"lrgb": " of 500,000"}
 
 
 def costs(frame: pd.DataFrame) -> pd.DataFrame:
-    """Lays out what a run of each row took, and which epochs and commits its number comes from."""
+    """Lays out what a run of each row took, and which epochs and commits its number comes from.
+
+    Where runs were trained side by side as one program, it says of how many a time is a share, and to how many the memory belongs.
+    """
     rows = []
     for _, row in frame.iterrows():
+        share, together = (f" ({word} {many})" if (many := row["side_by_side"]) else "" for word in ("share of", "all"))
         rows.append(
             {
                 "Dataset": row["dataset"],
@@ -85,8 +89,10 @@ def costs(frame: pd.DataFrame) -> pd.DataFrame:
                 if pd.isna(row["num_parameters"])
                 else f"{row['num_parameters']:,.0f}{BUDGETS.get(row['table'], '')}",
                 **{f"Epoch by {RULE_NAMES[rule]}": _number(row[f"{rule}_epoch"], 0) for rule in RULES},
-                "Time per epoch": _duration(row["epoch_time_s"]),
-                "Peak memory": NONE if pd.isna(row["peak_memory_bytes"]) else f"{row['peak_memory_bytes'] / 2**20:,.0f} MiB",
+                "Time per epoch": NONE if pd.isna(row["epoch_time_s"]) else _duration(row["epoch_time_s"]) + share,
+                "Peak memory": NONE
+                if pd.isna(row["peak_memory_bytes"])
+                else f"{row['peak_memory_bytes'] / 2**20:,.0f} MiB{together}",
                 "Commit": row["commit"] or NONE,
             }
         )

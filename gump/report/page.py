@@ -34,7 +34,9 @@ HOW_TO_READ = """\
   without a number for every dataset have none.
 - **Paired differences** are taken run by run on equal test sets. *Graphs won* counts the graphs that one of the two has right more often than
   the other, and its p is that of the exact sign test. No p-value is corrected for the number of comparisons.
-- A number without a record is not here. **Time** is that of all runs of a row together."""
+- A number without a record is not here. **Time** is that of all runs of a row together. *(share of 100)* behind a time per epoch: 100 runs were
+  trained side by side as one program, and this is an equal share of its epoch, not what one run takes by itself. *(all 100)* behind a peak
+  of memory: it is that of the whole program."""
 
 
 def write_report(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -44,6 +44,8 @@ def table(records: Sequence[Record]) -> pd.DataFrame:
       and only where there are two.
     - ``axis``, ``x``, ``line``: where the row lies on a curve, if it is a point of one; ``chance``: what guessing gives.
     - ``device``, ``time_s`` (all runs together), ``epoch_time_s``, ``peak_memory_bytes``, ``num_parameters``, ``commit``, ``notes``, ``command``.
+    - ``side_by_side``: how many runs were trained as one program, such as ``"100"`` or ``"1 to 100"``; empty where each was by itself. Then
+      the times are a run's share of the program's, and the memory is the program's.
 
     Args:
         records: The runs, in any order.
@@ -101,6 +103,7 @@ def _row(group: list[Record], found: Label) -> dict[str, Any]:
         "epoch_time_s": _mean(group, "epoch_time_s"),
         "peak_memory_bytes": max((r.cost["peak_memory_bytes"] for r in group if r.cost.get("peak_memory_bytes")), default=math.nan),
         "num_parameters": _mean(group, "num_parameters"),
+        "side_by_side": _side_by_side(group),
         "commit": _all(group, _commit),
         "notes": _notes(group),
         "command": command(group),
@@ -199,6 +202,18 @@ def _all(group: Sequence[Record], name: Callable[[Record], str]) -> str:
 def _device(record: Record) -> str:
     device, path = record.provenance.get("device"), record.provenance.get("path")
     return f"{device} ({path})" if device and path else str(device or "")
+
+
+def _side_by_side(group: Sequence[Record]) -> str:
+    sizes = [_company(record.provenance) for record in group]
+    least, most = min(sizes), max(sizes)
+    return "" if most == 1 else f"{most}" if least == most else f"{least} to {most}"
+
+
+def _company(provenance: Mapping[str, Any]) -> int:
+    """With how many a run was trained, itself included: those of its configuration, and those of others, which are given as ``"0-4,7"``."""
+    parts = [part.split("-") for ranges in (provenance.get("and_with") or {}).values() for part in ranges.split(",")]
+    return 1 + len(provenance.get("side_by_side_with") or []) + sum(int(part[-1]) - int(part[0]) + 1 for part in parts)
 
 
 def _commit(record: Record) -> str:

@@ -1,3 +1,4 @@
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -50,6 +51,7 @@ def test_arrays_without_features_and_without_edges_are_graphs(tmp_path: Path) ->
         ("0 -1\n", "two whole numbers"),
         ("a b\n", "two whole numbers"),
         (f"0 {10**20}\n", "two whole numbers"),
+        ("0 99999999999\n", r"must have at most 100,000,000 vertices \(got 100,000,000,000\); number them from zero without gaps"),
         ("# nothing\n", r"must have an edge or a vertex at least \(got none\)"),
     ],
 )
@@ -66,6 +68,7 @@ def test_text_that_lists_no_edges_is_refused(tmp_path: Path, text: str, message:
         ({"edge_index": np.zeros((2, 1))}, r"\(got \[2, 1\] of float64\)"),
         ({"edge_index": np.array([[0], [3]]), "x": np.ones((3, 1))}, r"must number vertices from 0 to 2 \(got 3\)"),
         ({"edge_index": np.array([[0], [-1]])}, r"\(got -1\)"),
+        ({"edge_index": np.array([[0], [10**17]])}, "must have at most 100,000,000 vertices"),
         ({"edge_index": np.array([[0], [1]]), "x": np.ones(2)}, r"'x' in .* must be finite numbers .*\(got \[2\] of float64"),
         ({"edge_index": np.array([[0], [1]]), "x": np.full((2, 1), np.nan)}, "finite"),
         ({"edge_index": np.array([[None], [1]])}, "must hold plain arrays"),
@@ -85,6 +88,31 @@ def test_what_is_no_file_or_neither_text_nor_arrays_is_refused(tmp_path: Path) -
     (tmp_path / "noise.txt").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(ValueError, match="must be text, or arrays of NumPy"):
         load_own(tmp_path / "noise.txt")
-    (tmp_path / "noise.npz").write_bytes(b"PK\x03\x04 but no archive")
-    with pytest.raises(ValueError, match="must hold plain arrays"):
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"0 1\n", b"PK\x03\x04 but no archive", b"\x80\x04 a pickle", b"\x93NUMPY a single array"]
+)
+def test_what_is_called_an_archive_and_is_none_is_refused(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "noise.npz").write_bytes(content)
+    with pytest.raises(
+        ValueError, match=r"noise.npz must be an archive of arrays, as np.savez writes it \(got something else\); give a list"
+    ):
         load_own(tmp_path / "noise.npz")
+
+
+@pytest.mark.parametrize("content", [b"", b"no array", b"\x93NUMPY\x01\x00"])
+def test_so_is_an_archive_of_something_else(tmp_path: Path, content: bytes) -> None:
+    with zipfile.ZipFile(tmp_path / "other.npz", "w") as file:
+        file.writestr("edge_index.npy", content)
+    with pytest.raises(ValueError, match=r"other.npz must hold (plain arrays|an array 'edge_index')"):
+        load_own(tmp_path / "other.npz")
+
+
+def test_a_damaged_archive_is_refused(tmp_path: Path) -> None:
+    np.savez_compressed(tmp_path / "graph.npz", edge_index=np.arange(2000).reshape(2, -1))
+    content = bytearray((tmp_path / "graph.npz").read_bytes())
+    content[200:260] = b"\xff" * 60
+    (tmp_path / "graph.npz").write_bytes(content)
+    with pytest.raises(ValueError, match="must hold plain arrays"):
+        load_own(tmp_path / "graph.npz")

@@ -46,12 +46,22 @@ def test_two_cliques_and_an_edge_by_hand() -> None:
     found = bottleneck(*barbell(5))
     assert (found.num_nodes, found.num_edges, found.num_components, found.component_nodes) == (10, 21, 1, 10)
     assert (found.diameter, found.diameter_exact, found.num_bridges) == (3, True, 1)
-    assert (found.cut_edges, found.cut_nodes) == (1, 5)
+    assert (found.cut_edges, found.cut_nodes, found.cut_arcs, found.component_arcs) == (1, 5, 21, 42)
     assert found.conductance == pytest.approx(1 / 21)
     assert found.crossing_share == pytest.approx(3 / 21)
     assert found.resistance == pytest.approx(1 + 2 * 2 / 5)
     assert found.commute_time == pytest.approx(42 * found.resistance)
     assert found.min_curvature == pytest.approx(2 / 5 + 2 / 5 - 2)
+
+
+def test_a_path_behind_a_clique_is_measured_by_what_the_clique_holds_by_hand() -> None:
+    found = bottleneck(torch.cat([clique(5)[0], path(4)[0] + 4], dim=1))
+    assert (found.diameter, found.cut_edges, found.cut_nodes, found.cut_arcs, found.component_arcs) == (4, 1, 3, 5, 26)
+    assert found.conductance == pytest.approx(1 / 5)
+    assert found.crossing_share == pytest.approx(4 / (3 * 21 / 5)), "three of the five vertices with their 21 arcs"
+    longer = bottleneck(torch.cat([clique(5)[0], path(8)[0] + 4], dim=1))
+    assert (longer.diameter, longer.cut_nodes, longer.cut_arcs) == (8, 7, 13)
+    assert longer.crossing_share == pytest.approx(8 / 21), "all five, since there are no more"
 
 
 @pytest.mark.parametrize("name", GRAPHS)
@@ -106,7 +116,7 @@ def test_numbers_do_not_depend_on_how_vertices_are_numbered(name: str) -> None:
     edge_index, num_nodes = GRAPHS[name]
     label = torch.randperm(num_nodes, generator=torch.Generator().manual_seed(1))
     before, after = bottleneck(edge_index, num_nodes), bottleneck(label[edge_index], num_nodes)
-    tied = {"conductance", "cut_edges", "cut_nodes"} if name in ("grid", "cubic", "clique", "star", "ring") else set()
+    tied = {"conductance", "cut_edges", "cut_nodes", "cut_arcs"} if name in ("grid", "cubic", "clique", "star", "ring") else set()
     for field, value in vars(replace(before, pair=(0, 0))).items():
         if field not in tied | {"pair"}:
             assert getattr(after, field) == pytest.approx(value, abs=1e-12), field

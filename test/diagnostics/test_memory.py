@@ -29,20 +29,26 @@ def measured_peak(function: Callable[[], object]) -> int:
     return peak
 
 
-def check(x: torch.Tensor, edge_index: torch.Tensor, training: bool = True, num_layers: int = 4, **settings: object) -> None:
+def check(
+    x: torch.Tensor, edge_index: torch.Tensor, training: bool = True, num_layers: int = 4, width: int = 64, **settings: object
+) -> None:
     torch.manual_seed(0)
-    model = GUMP(x.size(1), 64, num_layers, **settings)
+    model = GUMP(x.size(1), width, num_layers, **settings)
+    optimizer = torch.optim.Adam(model.parameters())
 
     def step() -> None:
         with torch.set_grad_enabled(training):
             out = model(x, edge_index)
             if training:
                 out.square().mean().backward()
+                optimizer.step()
 
     step()
-    model.zero_grad()
-    peak = measured_peak(step)
-    predicted = memory(edge_index, 64, num_layers, training=training, **settings).bytes
+    optimizer.zero_grad()
+    moments = [value for state in optimizer.state.values() for value in state.values() if torch.is_tensor(value)]
+    kept = sum(tensor.numel() * tensor.element_size() for tensor in [*model.parameters(), *moments])
+    peak = kept + measured_peak(step)
+    predicted = memory(edge_index, width, num_layers, training=training, in_channels=x.size(1), **settings).bytes
     assert peak / 1.3 < predicted < 1.3 * peak, f"{predicted / 1e6:.1f} MB predicted, {peak / 1e6:.1f} MB measured"
 
 
@@ -56,6 +62,9 @@ SMALL: dict[str, tuple[Graph, dict[str, object]]] = {
     "hub of high rank": (star(1500), {"score_rank": 32}),
     "hubs of high rank only": (clique(40), {"max_block": 8, "score_rank": 32}),
     "deep": (path(300), {"num_layers": 12}),
+    "mostly parameters": (path(10), {"width": 256}),
+    "mostly parameters, gin": (path(10), {"width": 256, "conv": "gin"}),
+    "mostly parameters, graph": (path(10), {"width": 256, "conv": "graph"}),
     "gin": (path(2000), {"conv": "gin"}),
     "graph": (path(2000), {"conv": "graph"}),
 }
@@ -131,7 +140,26 @@ def test_more_of_anything_costs_more() -> None:
 
 def test_a_graph_without_edges_costs_its_vertices() -> None:
     found = memory(torch.zeros(10, dtype=torch.long), 8, 2)
-    assert (found.num_nodes, found.num_arcs, found.bytes) == (10, 0, 4 * 12 * 10 * 8)
+    assert (found.num_nodes, found.num_arcs, found.bytes) == (10, 0, 4 * 12 * 10 * 8 + 16 * found.num_parameters)
+
+
+@pytest.mark.parametrize("conv", CONVS)
+@pytest.mark.parametrize(("in_channels", "width", "num_layers", "attention"), [(7, 16, 3, 5), (1, 8, 1, 32), (1433, 64, 4, 32)])
+def test_parameters_are_counted_as_the_model_has_them(
+    conv: str, in_channels: int, width: int, num_layers: int, attention: int
+) -> None:
+    model = GUMP(in_channels, width, num_layers, conv=conv, attention_channels=attention)
+    found = memory(torch.tensor([1, 1]), width, num_layers, conv=conv, attention_channels=attention, in_channels=in_channels)
+    assert found.num_parameters == sum(p.numel() for p in model.parameters())
+
+
+def test_adam_costs_memory_and_time_in_training_alone() -> None:
+    degrees, given = torch.tensor([1, 1]), {"hidden_channels": 64, "num_layers": 2}
+    for training, per_parameter in ((True, 16), (False, 4)):
+        narrow, wide = (memory(degrees, **given, training=training, in_channels=n) for n in (1, 10**6))
+        more = wide.num_parameters - narrow.num_parameters
+        assert (more, wide.bytes - narrow.bytes) == (64 * (10**6 - 1), per_parameter * more)
+        assert (wide.time_s > narrow.time_s) is training
 
 
 def test_settings_are_those_of_the_model() -> None:

@@ -13,11 +13,27 @@ def of(graph: nx.Graph) -> Graph:
     return torch.tensor(list(graph.edges)).t(), graph.number_of_nodes()
 
 
+def clique_path(num_nodes: int) -> Graph:
+    """A clique, and a path of equally many vertices that begins at one of them."""
+    return of(nx.lollipop_graph(num_nodes, num_nodes))
+
+
+def naphthalene() -> Graph:
+    """Two rings of six that share an edge."""
+    return torch.tensor([[0, 1, 2, 3, 4, 5, 5, 6, 7, 8, 9], [1, 2, 3, 4, 5, 0, 6, 7, 8, 9, 4]]), 10
+
+
 JUDGED = {
     "barbell 4": (barbell(4), "yes", False),
     "barbell 30": (barbell(30), "yes", False),
+    "clique with a path, 4 and 4": (clique_path(4), "mild", False),
+    "clique with a path, 6 and 6": (clique_path(6), "yes", False),
+    "clique with a path, 10 and 10": (clique_path(10), "yes", True),
+    "clique with a path, 50 and 50": (clique_path(50), "yes", True),
     "binary tree of 63": (of(nx.balanced_tree(2, 5)), "yes", False),
     "binary tree of 31": (of(nx.balanced_tree(2, 4)), "mild", False),
+    "molecule": (naphthalene(), "no", False),
+    "ring 3": (ring(3), "no", False),
     "ring 6": (ring(6), "no", False),
     "ring 20": (ring(20), "no", False),
     "ring 22": (ring(22), "no", True),
@@ -27,6 +43,7 @@ JUDGED = {
     "path 60": (path(60), "no", True),
     "edge": (path(2), "no", False),
     "clique 3": (clique(3), "no", False),
+    "clique 7": (clique(7), "no", False),
     "clique 40": (clique(40), "no", False),
     "star": (star(300), "no", False),
     "grid 8": (grid(8, 8), "no", False),
@@ -50,6 +67,14 @@ def test_the_share_of_random_regular_graphs_is_as_the_docstring_says(seed: int) 
     assert bottleneck(*of(nx.random_regular_graph(3 + seed, 100, seed=seed))).crossing_share > 0.9
 
 
+@pytest.mark.parametrize("size", [4, 6, 9, 20])
+def test_so_are_those_of_cliques_alone_with_another_and_with_a_path(size: int) -> None:
+    behind = size**2 - size + 1
+    assert bottleneck(*barbell(size)).crossing_share == pytest.approx(3 / behind)
+    assert bottleneck(*clique_path(size)).crossing_share == pytest.approx((size + 1) / behind)
+    assert bottleneck(*clique(size)).crossing_share == pytest.approx((size + size % 2) / (2 * size - 2))
+
+
 @pytest.mark.parametrize("name", SYMMETRIC)
 def test_the_verdict_does_not_depend_on_how_vertices_are_numbered(name: str) -> None:
     edge_index, num_nodes = SYMMETRIC[name]
@@ -62,12 +87,13 @@ def test_the_verdict_does_not_depend_on_how_vertices_are_numbered(name: str) -> 
 
 def test_words_by_hand() -> None:
     assert verdict(bottleneck(*clique(6))).text == (
-        "no bottleneck: any two vertices are within 1 hop, and the narrowest cut found (9 edges, 3 of 6 vertices behind it) lets 60% of what "
-        "lies there through in as many layers"
+        "no bottleneck: any two vertices are within 1 hop, and the narrowest cut found (9 edges, 3 of 6 vertices behind it) lets up to 60% of what "
+        "equally many vertices hold through in as many layers"
     )
     assert verdict(bottleneck(*barbell(5))).text == (
         "a bottleneck: 5 of 10 vertices are joined to the rest by 1 edge, and in 3 layers, the longest distance, at most 14.3% of the dimensions "
-        "of a walk on arcs get across, whatever its coins; more layers or rewiring let more through"
+        "that equally many vertices of the denser side hold in a walk on arcs get across, whatever its coins; "
+        "more layers or rewiring let more through"
     )
     assert (
         "no bottleneck but a long way: the farthest vertices are 20 hops apart, where a random graph of this size has about 5;"

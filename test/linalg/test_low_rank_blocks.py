@@ -65,3 +65,15 @@ def test_even_blocks_are_grover_coins_or_ones():
     torch.testing.assert_close(large[0], grover(100, large))
     ones = even_blocks(tiles, 0.0, torch.tensor([3, 3, 100]), torch.float64).dense()
     assert all(torch.allclose(block, torch.ones_like(block)) for block in ones)
+
+
+@pytest.mark.parametrize("identity", [-1.0, 0.0])
+@pytest.mark.parametrize("rows", [11, 13])
+def test_what_has_not_a_row_for_each_of_the_blocks_is_refused(identity, rows):
+    with pytest.raises(ValueError, match=rf"'h' must be a matrix of 12 rows, .* \(got \[{rows}, 4\]\)"):
+        blocks_of({2: 1, 5: 2}, identity=identity)(normal(rows, 4))
+
+
+def test_even_blocks_have_a_number_each():
+    with pytest.raises(ValueError, match=r"'total' must have a number for each of the 3 blocks \(got \[2\]\)"):
+        even_blocks(Tiles.of({2: 1, 5: 2}), -1.0, torch.ones(2), torch.float64)

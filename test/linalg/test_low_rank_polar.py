@@ -128,3 +128,13 @@ def test_side_by_side_under_vmap_is_one_after_the_other():
         leaves = [x[number].clone().requires_grad_() for x in (left, right, h)]
         for ours, theirs in zip(together, torch.autograd.grad(loss(*leaves), leaves), strict=True):
             torch.testing.assert_close(ours[number], theirs)
+
+
+def test_factors_that_do_not_fit_are_refused():
+    tiles, factor = Tiles.of({3: 1, 5: 2}), normal(13, 2)
+    for rows in (12, 14):
+        with pytest.raises(ValueError, match=rf"'left' must be a matrix of 13 rows, .* \(got \[{rows}, 2\]\)"):
+            low_rank_polar(normal(rows, 2), normal(rows, 2), tiles, 0.9)
+    for shape in ((14, 2), (13, 4), (13,)):
+        with pytest.raises(ValueError, match=r"'right' must have the shape of 'left', \[13, 2\] \(got \["):
+            low_rank_polar(factor, normal(*shape), tiles, 0.9)

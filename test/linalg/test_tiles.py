@@ -38,3 +38,9 @@ def test_cutting_keeps_every_row_at_its_place_and_pads_with_zeros(sizes):
 
 def test_gradients_are_those_of_finite_differences(tiles_of_two):
     assert gradcheck(tiles_of_two.cut, torch.randn(7, 2, dtype=torch.float64, requires_grad=True))
+
+
+@pytest.mark.parametrize("shape", [(6, 2), (8, 2), (0, 2), (7,), (1, 7, 2)])
+def test_rows_that_are_not_those_of_the_blocks_are_refused(tiles_of_two, shape):
+    with pytest.raises(ValueError, match=r"'rows' must be a matrix of 7 rows, the sizes of all blocks together \(got \["):
+        tiles_of_two.cut(torch.ones(shape))

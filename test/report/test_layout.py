@@ -91,6 +91,22 @@ def test_costs_by_hand(runs: Any) -> None:
     assert details(frame)["Time"].tolist() == ["4.0 h"]
 
 
+def test_a_cost_that_runs_share_says_so_by_hand(runs: Any) -> None:
+    cost = {"epoch_time_s": 0.0123, "peak_memory_bytes": 3 * 2**30}
+    alone = runs([0.8, 0.9], cost=cost, provenance={"side_by_side_with": []})
+    beside = runs([0.8, 0.9], cost=cost, provenance={"side_by_side_with": list(range(1, 100))})
+    mixed = runs([0.8], cost=cost, provenance={"side_by_side_with": [1], "and_with": {"tu/a train.lr=1": "0-3,7", "tu/b": "2"}})
+    for records, time, memory in (
+        (alone, "12.3 ms", "3,072 MiB"),
+        (beside, "12.3 ms (share of 100)", "3,072 MiB (all 100)"),
+        (mixed, "12.3 ms (share of 8)", "3,072 MiB (all 8)"),
+        ([alone[0], beside[1]], "12.3 ms (share of 1 to 100)", "3,072 MiB (all 1 to 100)"),
+    ):
+        assert costs(table(records))[["Time per epoch", "Peak memory"]].iloc[0].tolist() == [time, memory]
+    without = costs(table(runs([0.8], provenance={"side_by_side_with": [1]})))
+    assert not {"Time per epoch", "Peak memory"} & set(without.columns), "what is not known is no share"
+
+
 @pytest.mark.parametrize(("seconds", "text"), [(59.0, "59.0 s"), (90.0, "1.5 min"), (0.5, "500.0 ms")])
 def test_durations(seconds: float, text: str, runs: Any) -> None:
     assert details(table(runs([0.8], cost={"time_s": seconds})))["Time"].tolist() == [text]

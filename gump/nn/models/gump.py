@@ -257,6 +257,8 @@ class GUMP(torch.nn.Module):
             raise ValueError(
                 f"'line_graph' must be that of 'edge_index' with its {edge_index.size(1)} columns (got one of {columns})"
             )
+        if mask is None and x.device.type == "cpu" and not torch.equal(line_graph.arcs[:, line_graph.edge_arc], edge_index):
+            raise ValueError("'line_graph' must be that of 'edge_index' (got that of other edges); build it from the same edges")
         if line_graph.directed != self.directed:
             raise ValueError(
                 f"'line_graph' must be built with directed={self.directed}, as the model is (got {line_graph.directed})"

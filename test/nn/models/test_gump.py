@@ -454,6 +454,8 @@ def test_a_line_graph_of_another_graph_is_refused() -> None:
     line_graph = EulerianLineGraph.from_edge_index(edge_index, num_nodes)
     with pytest.raises(ValueError, match=r"'line_graph' must be that of 'edge_index' with its 13 columns \(got one of 14\)"):
         GUMP(3, 8, 2)(torch.randn(num_nodes, 3), edge_index[:, 1:], line_graph=line_graph)
+    with pytest.raises(ValueError, match=r"'line_graph' must be that of 'edge_index' \(got that of other edges\)"):
+        GUMP(3, 8, 2)(torch.randn(num_nodes, 3), (edge_index + 1) % num_nodes, line_graph=line_graph)
     with pytest.raises(ValueError, match="'line_graph' must be built with directed=True"):
         GUMP(3, 8, 2, directed=True)(torch.randn(num_nodes, 3), edge_index, line_graph=line_graph)
 
