@@ -16,7 +16,7 @@ from gump.kernels.stacking import one_replica, pointer_to, stack_replicas
 
 MAX_WIDTH = 256
 """How wide the input and the output may be for a program to hold the weights of one replica; their product may be at most half the square."""
-PROGRAMS = 128
+PROGRAMS = 256
 """How many programs keep a GPU busy; where there would be fewer, each takes fewer rows."""
 
 
@@ -106,8 +106,8 @@ def _launches(x: Tensor, weight: Tensor, rows: int, tiles: int) -> tuple[tuple[i
     num_out = weight.size(-2)
     widths = [max(triton.next_power_of_2(width), 16) for width in (num_in, num_out)]
     rows = max(rows * 64 // max(*widths, 64), 16)
-    if num_replicas * num_rows <= PROGRAMS * rows:
-        tiles = 1
+    enough = num_replicas * num_rows // (PROGRAMS * rows)
+    tiles = next(fewer for fewer in (tiles, tiles // 2, 1) if fewer <= max(enough, 1))  # few sizes: a kernel is compiled for each
     sizes = {"num_rows": num_rows, "num_in": num_in, "num_out": num_out}
     shape = {"ROWS": rows, "IN": widths[0], "OUT": widths[1], "CHUNK": rows * tiles, "num_warps": 4 if max(widths) <= 64 else 8}
     return (max(triton.cdiv(num_rows, rows * tiles), 1), num_replicas), sizes | shape
