@@ -1,10 +1,11 @@
 """What the core costs, against PyG and against the literal reading of the paper, in one run on the CPU.
 
-    OMP_PROC_BIND=true GUMP_DATA=/path/to/datasets python benchmarks/core.py
+    GUMP_DATA=/path/to/datasets python benchmarks/core.py
 
-Steps came in two speeds, a factor of 1.7 apart for GCN and 1.45 for GCN-GUMP, and not for the literal reading. They come with two threads only,
-also within one process, and binding threads did not remove them, so run it several times, or with `--threads 1`: `results/core.txt` is one run,
-`results/core_runs.jsonl` eight, all with two threads, the last with hubs in the code.
+Steps come in two speeds, a factor of 1.7 apart for GCN and 1.45 for GCN-GUMP, and not for the literal reading: what reads and writes states that
+have left the caches (a ReLU's gradient, gathers, scatters, additions) takes two to three times as long, products of matrices hardly longer. It is
+drawn anew for every process, with two threads only; no page is fetched and no thread sleeps; binding threads, huge pages and the allocator's
+thresholds do not change how often. So run it several times: `results/core.txt` is one run, `results/core_runs.jsonl` several.
 
 Times are medians of steps that alternate between the competitors, so that what else the machine does hits both alike; read the ratios, not the
 milliseconds. A step is forward, loss, backward and Adam in training mode on one batch. Collating the batch is in no step; for GUMP that includes
@@ -223,9 +224,16 @@ def main() -> None:
     """Runs all of it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--threads", type=int, default=2, help="how many threads torch uses (default: %(default)s)")
-    torch.set_num_threads(parser.parse_args().threads)
+    parser.add_argument("--small-pages", action="store_true", help="leave the allocator as it is")
+    arguments = parser.parse_args()
+    if (
+        not arguments.small_pages and sys.platform == "linux" and "GLIBC_TUNABLES" not in os.environ
+    ):  # is read when a process starts
+        os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"})
+    torch.set_num_threads(arguments.threads)
     print(
-        f"torch {torch.__version__}, {torch.get_num_threads()} threads, MKL {'yes' if torch.backends.mkl.is_available() else 'no'}"
+        f"torch {torch.__version__}, {torch.get_num_threads()} threads, MKL {'yes' if torch.backends.mkl.is_available() else 'no'}, "
+        f"huge pages {'yes' if 'hugetlb=1' in os.environ.get('GLIBC_TUNABLES', '') else 'no'}"
     )
     ratios: dict[str, float] = {"line_graph_speedup": round(line_graph_ratio(), 1)}
     if "GUMP_DATA" in os.environ:

@@ -66,6 +66,7 @@ class Propagation:
             self._layout = line_graph.compressed(line_graph.groups[len(blocks) - 1].degree)
             self._row_values = values.index_select(0, self._layout[0].order)
             self._column_values = values.detach().index_select(0, self._layout[1].order)
+            self._matrix = _compressed(self._layout[0], self._row_values.detach())  # where the gradient of its entries is sampled
 
     def __call__(self, h: Tensor, scale: Tensor | None = None) -> Tensor:
         """Propagates one step; with ``scale`` adds that multiple of what was there, as GIN does."""
@@ -95,7 +96,7 @@ class Propagation:
     def _in_one_pass(self, h: Tensor) -> Tensor:
         """Makes both moves at once, but for hubs: what the reverses of their arcs get is not said."""
         if self.sparse:
-            out: Tensor = _SparseProduct.apply(self._row_values, h, self._column_values, self._layout)
+            out: Tensor = _SparseProduct.apply(self._row_values, h, self._column_values, self._layout, self._matrix)
             return out
         return self._by_kernel(h)
 
@@ -182,23 +183,27 @@ class _SparseProduct(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, row_values: Tensor, h: Tensor, column_values: Tensor, layout: tuple[CompressedTransitions, CompressedTransitions]
+        ctx: Any,
+        row_values: Tensor,
+        h: Tensor,
+        column_values: Tensor,
+        layout: tuple[CompressedTransitions, CompressedTransitions],
+        matrix: Tensor,
     ) -> Tensor:
-        ctx.column_values, ctx.layout = column_values, layout
-        ctx.save_for_backward(row_values, h)
+        ctx.column_values, ctx.layout, ctx.matrix = column_values, layout, matrix
+        ctx.save_for_backward(h)
         return _product(layout[0], row_values, h)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None, None]:
-        row_values, h = ctx.saved_tensors
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None, None, None]:
+        (h,) = ctx.saved_tensors
         grad_values = grad_h = None
         if ctx.needs_input_grad[0]:
-            matrix = _compressed(ctx.layout[0], row_values)
-            grad_values = torch.sparse.sampled_addmm(matrix, grad.contiguous(), h.t(), beta=0.0).values()
+            grad_values = torch.sparse.sampled_addmm(ctx.matrix, grad.contiguous(), h.t(), beta=0.0).values()
         if ctx.needs_input_grad[1]:
             grad_h = _product(ctx.layout[1], ctx.column_values, grad)
-        return grad_values, grad_h, None, None
+        return grad_values, grad_h, None, None, None
 
 
 def _compressed(layout: CompressedTransitions, values: Tensor) -> Tensor:
