@@ -224,16 +224,9 @@ def main() -> None:
     """Runs all of it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--threads", type=int, default=2, help="how many threads torch uses (default: %(default)s)")
-    parser.add_argument("--small-pages", action="store_true", help="leave the allocator as it is")
-    arguments = parser.parse_args()
-    if (
-        not arguments.small_pages and sys.platform == "linux" and "GLIBC_TUNABLES" not in os.environ
-    ):  # is read when a process starts
-        os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"})
-    torch.set_num_threads(arguments.threads)
+    torch.set_num_threads(parser.parse_args().threads)
     print(
-        f"torch {torch.__version__}, {torch.get_num_threads()} threads, MKL {'yes' if torch.backends.mkl.is_available() else 'no'}, "
-        f"huge pages {'yes' if 'hugetlb=1' in os.environ.get('GLIBC_TUNABLES', '') else 'no'}"
+        f"torch {torch.__version__}, {torch.get_num_threads()} threads, MKL {'yes' if torch.backends.mkl.is_available() else 'no'}"
     )
     ratios: dict[str, float] = {"line_graph_speedup": round(line_graph_ratio(), 1)}
     if "GUMP_DATA" in os.environ:
