@@ -72,9 +72,8 @@ transfer: $(READY) ## The transfer figure with all its runs, into records and ou
 	$(BIN)/gump run configs/transfer --jobs 2
 	$(BIN)/gump report
 
-results: $(READY) ## What the records say, beside the published numbers, into results
-	$(BIN)/gump report records/tu --out results/tu >/dev/null
-	$(BIN)/gump report records/transfer --out results/transfer >/dev/null
+results: $(READY) ## What the records say, beside the published numbers: RESULTS.md, and every number into results
+	$(BIN)/gump report records --out results --summary RESULTS.md >/dev/null
 
 clean: ## Remove the environment and everything that was built
 	rm -rf $(VENV) build dist out *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis

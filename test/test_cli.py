@@ -1,5 +1,6 @@
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -63,6 +64,22 @@ def test_configurations_become_records_and_records_a_page(gump: Call, config: Pa
     assert markdown.read_text().strip() in page.stdout
     assert "86.72 ± 1.53" in page.stdout
     assert f"written to {markdown}" in page.stderr
+
+
+def test_a_summary_of_all_records_names_what_was_not_run(gump: Call, config: Path, tmp_path: Path) -> None:
+    assert gump("run", config, "--device", "cpu").exit_code == 0
+    write_toml(config.parent / "left.toml", tiny_tables(published={"value": 50.0}, sweep={'"model.num_layers"': [1, 2]}))
+    made = gump("report", "records", "--out", "results", "--summary", "RESULTS.md", "--configs", config.parents[1])
+    assert made.exit_code == 0, made.output
+    text = Path("RESULTS.md").read_text()
+    assert text.strip() in made.stdout
+    assert "(results/fake/REPORT.md)" in text
+    assert Path("results/fake/REPORT.md").is_file()
+    assert "86.72 ± 1.53" in text
+    assert re.search(r"Not run yet: \*left\* on \w+\.", text)
+    refused = gump("report", "records", "--summary", "RESULTS.md", "--configs", "nowhere")
+    assert refused.exit_code == 1
+    assert "'--configs' must be a folder of configurations (got 'nowhere', which is none)" in refused.output
 
 
 def test_a_second_call_trains_nothing_and_says_the_same(gump: Call, config: Path) -> None:

@@ -6,6 +6,7 @@ from gump.report.layout import markdown
 from gump.report.page import write_report
 from gump.report.paired import PairedDifference, paired_difference
 from gump.report.statistics import Estimate, Summary
+from gump.report.summary import write_summary
 from gump.report.table import table
 
 __all__ = [
@@ -20,4 +21,5 @@ __all__ = [
     "save_figure",
     "table",
     "write_report",
+    "write_summary",
 ]

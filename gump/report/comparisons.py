@@ -13,7 +13,20 @@ from gump.report.statistics import SELECTED
 from gump.report.table import group_records, table
 
 COLUMNS = (
-    *("table", "dataset", "metric", "first", "second", "num_runs", "mean", "interval", "corrected", "p_value", "corrected_p_value"),
+    *(
+        "table",
+        "dataset",
+        "metric",
+        "axis",
+        "first",
+        "second",
+        "num_runs",
+        "mean",
+        "interval",
+        "corrected",
+        "p_value",
+        "corrected_p_value",
+    ),
     *("num_answers", "num_different", "num_only_first", "num_only_second", "graphs_first", "graphs_second", "sign_p_value"),
 )
 
@@ -24,7 +37,7 @@ def comparisons(records: Sequence[Record], rule: str = SELECTED) -> pd.DataFrame
     The first are configurations as they stand, one with ``gump`` in its name or its title and one without, of one table and dataset. The second
     are configurations with a setting changed, other than the dataset's own, against the same configuration unchanged. Pairs that share fewer
     than two runs with the same test set are left out. The p-values are of each comparison by itself: of twenty without a difference,
-    one is expected below 0.05.
+    one is expected below 0.05. ``axis`` is the setting along a curve, where two points of one are compared.
 
     Args:
         records: The runs, in any order.
@@ -40,7 +53,7 @@ def comparisons(records: Sequence[Record], rule: str = SELECTED) -> pd.DataFrame
         names = [f"{row['method']}, {row['setting']}" if row["setting"] else row["method"] for row in (first, second)]
         rows.append(
             {
-                **{key: first[key] for key in ("table", "dataset", "metric")},
+                **{key: first[key] for key in ("table", "dataset", "metric", "axis")},
                 **dict(zip(("first", "second"), names, strict=True)),
                 "num_runs": len(found.indices),
                 "mean": found.difference.mean,

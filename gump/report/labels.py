@@ -88,7 +88,7 @@ def command(records: Sequence[Record]) -> str:
     alike: dict[tuple[str, ...], dict[tuple[int, ...], None]] = {}
     for record in records:
         group = tuple(sorted([record.index, *record.provenance.get("side_by_side_with", [])]))
-        alike.setdefault((_path(record), *_place(record, len(group))), {})[group] = None
+        alike.setdefault((config_path(record), *_place(record, len(group))), {})[group] = None
     settings = [word for pair in split_variant(records[0].variant).items() for word in ("--set", _assignment(records[0], *pair))]
     lines = [
         shlex.join(["gump", "run", path, "--splits", _ranges(runs), *place, *settings, "--records", AGAIN])
@@ -104,7 +104,7 @@ def _as_cut(groups: Sequence[tuple[int, ...]]) -> list[list[int]]:
     return [flat] if flat == sorted(flat) else [list(group) for group in groups]
 
 
-def _path(record: Record) -> str:
+def config_path(record: Record) -> str:
     """The file of a record's configuration; where that of the repository is, in records that do not say."""
     return str(record.provenance.get("config") or f"configs/{record.name}.toml")
 

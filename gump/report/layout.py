@@ -28,12 +28,12 @@ def overview(frame: pd.DataFrame, rule: str = SELECTED) -> pd.DataFrame:
     for (method, setting), group in frame.groupby(["method", "setting"], sort=False):
         cells = dict.fromkeys(datasets, NONE)
         for _, row in group.iterrows():
-            published = f" ({_published(row)})" if pd.notna(row["published"]) else ""
-            cells[row["dataset"]] = _plus_minus(row[f"{rule}_mean"], row[f"{rule}_interval"], row["metric"]) + published
+            published = f" ({published_number(row)})" if pd.notna(row["published"]) else ""
+            cells[row["dataset"]] = plus_minus(row[f"{rule}_mean"], row[f"{rule}_interval"], row["metric"]) + published
         rank = group[f"{rule}_rank"].iloc[0]
-        rows.append({"Method": method, "Set otherwise": setting, **cells, "Rank": _number(rank, 1)})
-    result = pd.DataFrame(rows).rename(columns={d: f"{d} ({_head(frame, d)})" for d in datasets})
-    return _filled(result)
+        rows.append({"Method": method, "Set otherwise": setting, **cells, "Rank": number(rank, 1)})
+    result = pd.DataFrame(rows).rename(columns={d: f"{d} ({head(frame, d)})" for d in datasets})
+    return filled(result)
 
 
 def details(frame: pd.DataFrame, marks: Sequence[str] | None = None) -> pd.DataFrame:
@@ -45,9 +45,9 @@ def details(frame: pd.DataFrame, marks: Sequence[str] | None = None) -> pd.DataF
     """
     rows = []
     for (_, row), mark in zip(frame.iterrows(), marks or [""] * len(frame), strict=True):
-        ours = {"Ours": _estimate(row, SELECTED), "Selected by": _rule_names(row["select"])}
+        ours = {"Ours": _estimate(row, SELECTED), "Selected by": rule_names(row["select"])}
         ours |= {f"By {RULE_NAMES[rule]}": _estimate(row, rule) for rule in RULES}
-        runs = f"{row['num_runs']}" + (f" ({row['num_diverged']} diverged)" if row["num_diverged"] else "")
+        runs = num_runs(row["num_runs"], row["num_planned"]) + (f" ({row['num_diverged']} diverged)" if row["num_diverged"] else "")
         sign = "+" if pd.notna(row["difference"]) and row["difference"] >= 0 else ""
         rows.append(
             {
@@ -56,16 +56,16 @@ def details(frame: pd.DataFrame, marks: Sequence[str] | None = None) -> pd.DataF
                 "Set otherwise": row["setting"],
                 "Runs": runs,
                 **ours,
-                "Published": _published(row),
+                "Published": published_number(row),
                 "Source": row["source"] or NONE,
-                "Others": "; ".join(f"{_published(other)} ({other['source']})" for other in row["others"]) or NONE,
-                "Difference": sign + _number(row["difference"], _digits(row["metric"])),
+                "Others": "; ".join(f"{published_number(other)} ({other['source']})" for other in row["others"]) or NONE,
+                "Difference": sign + number(row["difference"], digits_of(row["metric"])),
                 "Verdict": row["verdict"] or NONE,
                 "Device": row["device"] or NONE,
-                "Time": _duration(row["time_s"]),
+                "Time": duration(row["time_s"]),
             }
         )
-    return _filled(pd.DataFrame(rows))
+    return filled(pd.DataFrame(rows))
 
 
 BUDGETS = {"lrgb": " of 500,000"}
@@ -88,15 +88,15 @@ def costs(frame: pd.DataFrame) -> pd.DataFrame:
                 "Parameters": NONE
                 if pd.isna(row["num_parameters"])
                 else f"{row['num_parameters']:,.0f}{BUDGETS.get(row['table'], '')}",
-                **{f"Epoch by {RULE_NAMES[rule]}": _number(row[f"{rule}_epoch"], 0) for rule in RULES},
-                "Time per epoch": NONE if pd.isna(row["epoch_time_s"]) else _duration(row["epoch_time_s"]) + share,
+                **{f"Epoch by {RULE_NAMES[rule]}": number(row[f"{rule}_epoch"], 0) for rule in RULES},
+                "Time per epoch": NONE if pd.isna(row["epoch_time_s"]) else duration(row["epoch_time_s"]) + share,
                 "Peak memory": NONE
                 if pd.isna(row["peak_memory_bytes"])
                 else f"{row['peak_memory_bytes'] / 2**20:,.0f} MiB{together}",
                 "Commit": row["commit"] or NONE,
             }
         )
-    return _filled(pd.DataFrame(rows))
+    return filled(pd.DataFrame(rows))
 
 
 def comparison(frame: pd.DataFrame) -> pd.DataFrame:
@@ -107,7 +107,7 @@ def comparison(frame: pd.DataFrame) -> pd.DataFrame:
     """
     rows = []
     for _, row in frame.iterrows():
-        digits = _digits(row["metric"])
+        digits = digits_of(row["metric"])
         graphs = NONE if pd.isna(row["graphs_first"]) else f"{row['graphs_first']:.0f} : {row['graphs_second']:.0f}"
         rows.append(
             {
@@ -115,8 +115,8 @@ def comparison(frame: pd.DataFrame) -> pd.DataFrame:
                 "First": row["first"],
                 "Second": row["second"],
                 "Runs": row["num_runs"],
-                "First less second": _plus_minus(row["mean"], row["interval"], row["metric"])
-                + f" [{_number(row['corrected'], digits)}]",
+                "First less second": plus_minus(row["mean"], row["interval"], row["metric"])
+                + f" [{number(row['corrected'], digits)}]",
                 "p": _probability(row["p_value"]),
                 "p, corrected": _probability(row["corrected_p_value"]),
                 "Answers that differ": f"{row['num_different']} of {row['num_answers']}" if row["num_answers"] else NONE,
@@ -124,7 +124,7 @@ def comparison(frame: pd.DataFrame) -> pd.DataFrame:
                 "p, graphs": _probability(row["sign_p_value"]),
             }
         )
-    return _filled(pd.DataFrame(rows))
+    return filled(pd.DataFrame(rows))
 
 
 def markdown(frame: pd.DataFrame) -> str:
@@ -149,24 +149,32 @@ def markdown(frame: pd.DataFrame) -> str:
     return "\n".join([lines[0], "| " + " | ".join("-" * width for width in widths) + " |", *lines[1:]])
 
 
-def _digits(metric: str) -> int:
+def digits_of(metric: str) -> int:
+    """The decimals of a measure in a table."""
     return 2 if metric in PERCENT else 4
 
 
-def _number(value: Any, digits: int) -> str:
+def number(value: Any, digits: int) -> str:
+    """A number with so many decimals, or a dash."""
     return NONE if pd.isna(value) else f"{value:.{digits}f}"
+
+
+def num_runs(done: int, planned: float) -> str:
+    """The number of runs, with that of the protocol where there are fewer."""
+    return f"{done} of {planned:.0f}" if planned > done else f"{done}"
 
 
 def _probability(value: Any) -> str:
     return NONE if pd.isna(value) else "< 0.001" if value < 0.001 else f"{value:.3f}"
 
 
-def _plus_minus(value: float, interval: float, metric: str) -> str:
-    digits = _digits(metric)
-    return _number(value, digits) + ("" if pd.isna(interval) else f" ± {interval:.{digits}f}")
+def plus_minus(value: float, interval: float, metric: str) -> str:
+    """A number and its interval, if it has one."""
+    digits = digits_of(metric)
+    return number(value, digits) + ("" if pd.isna(interval) else f" ± {interval:.{digits}f}")
 
 
-def _published(row: Any) -> str:
+def published_number(row: Any) -> str:
     """A published number with its interval, both with as many decimals as the one that has more."""
     numbers = [v for v in (row["published"], row["published_interval"]) if pd.notna(v)]
     if pd.isna(row["published"]):
@@ -177,26 +185,29 @@ def _published(row: Any) -> str:
 
 def _estimate(row: Any, rule: str) -> str:
     """Mean ± plain interval (standard deviation) [corrected interval]."""
-    digits, runs = _digits(row["metric"]), row[f"{rule}_runs"]
+    digits, runs = digits_of(row["metric"]), row[f"{rule}_runs"]
     if not runs:
         return NONE
-    text = _plus_minus(row[f"{rule}_mean"], row[f"{rule}_interval"], row["metric"])
+    text = plus_minus(row[f"{rule}_mean"], row[f"{rule}_interval"], row["metric"])
     text += (
-        "" if pd.isna(row[f"{rule}_std"]) else f" ({row[f'{rule}_std']:.{digits}f}) [{_number(row[f'{rule}_corrected'], digits)}]"
+        "" if pd.isna(row[f"{rule}_std"]) else f" ({row[f'{rule}_std']:.{digits}f}) [{number(row[f'{rule}_corrected'], digits)}]"
     )
     return text if runs == row["num_runs"] else f"{text}, {runs} runs"
 
 
-def _rule_names(select: str) -> str:
+def rule_names(select: str) -> str:
+    """The rules of selection as tables call them."""
     return ", ".join(RULE_NAMES[rule] for rule in select.split(", "))
 
 
-def _head(frame: pd.DataFrame, dataset: str) -> str:
+def head(frame: pd.DataFrame, dataset: str) -> str:
+    """The measure of a dataset, with its unit."""
     metric = frame.loc[frame["dataset"] == dataset, "metric"].iloc[0]
     return f"{metric}, %" if metric in PERCENT else str(metric)
 
 
-def _duration(seconds: Any) -> str:
+def duration(seconds: Any) -> str:
+    """A time in the unit that suits it."""
     if pd.isna(seconds):
         return NONE
     for size, name in ((3600, "h"), (60, "min"), (1, "s")):
@@ -205,7 +216,7 @@ def _duration(seconds: Any) -> str:
     return f"{1000 * seconds:.1f} ms"
 
 
-def _filled(frame: pd.DataFrame) -> pd.DataFrame:
+def filled(frame: pd.DataFrame) -> pd.DataFrame:
     """Leaves out columns in which nothing stands."""
     return frame[[column for column in frame.columns if not frame[column].isin(["", NONE]).all()]]
 

@@ -11,32 +11,15 @@ from pathlib import Path
 import pandas as pd
 
 from gump.record import RULES, Record, load_records, write_atomically
+from gump.report.commands import condensed
+from gump.report.compact import curves
 from gump.report.comparisons import comparisons
 from gump.report.figure import bar_figure, curve_figure, save_figure
 from gump.report.labels import AGAIN
 from gump.report.layout import comparison, costs, details, markdown, overview
+from gump.report.reading import PAGE
 from gump.report.statistics import SELECTED
 from gump.report.table import table
-
-HOW_TO_READ = """\
-- **Ours** is the mean over runs on the test set, as `mean ± interval (standard deviation) [corrected interval]`. In the overview it is `mean ±
-  interval`, with the published number in parentheses. Accuracy and ROC-AUC are in percent, average precision (ap) and mean absolute error
-  (mae) are not.
-- **By loss, by metric, by end**: the epoch of a run that counts is that with the best validation loss, with the best validation metric, or the
-  last one. **Selected by** is the rule that the configuration names, as the benchmark or the published code has it; ours, differences,
-  verdicts, ranks, figures and paired differences go by it. Epochs are medians over runs.
-- **Intervals** are half the width of a 95 % interval. The plain one is Student's, t · s / √n, and takes the n runs for independent. The corrected
-  one, t · s · √(1/n + n_test / n_train) after Nadeau and Bengio (2003), allows for splits that overlap. It is given where every run has a
-  test set of its own; where all runs share one (official splits, a test set fixed beforehand, seeds of one task), there is no such correction
-  and the plain interval is silent about the choice of the test set. Published intervals are as printed, and some of them are standard deviations.
-- **Verdict** compares ours with the best of the published numbers: *at or above* it, *within* our plain interval of it, or *short* of it.
-- **Rank** is the mean place of a method over the datasets of the table, among methods with the same base GNN and by our numbers. Methods
-  without a number for every dataset have none.
-- **Paired differences** are taken run by run on equal test sets. *Graphs won* counts the graphs that one of the two has right more often than
-  the other, and its p is that of the exact sign test. No p-value is corrected for the number of comparisons.
-- A number without a record is not here. **Time** is that of all runs of a row together. *(share of 100)* behind a time per epoch: 100 runs were
-  trained side by side as one program, and this is an equal share of its epoch, not what one run takes by itself. *(all 100)* behind a peak
-  of memory: it is that of the whole program."""
 
 
 def write_report(
@@ -44,6 +27,7 @@ def write_report(
     folder: str | os.PathLike[str],
     title: str | None = None,
     file_name: str = "REPORT.md",
+    planned: Sequence[Record] = (),
 ) -> Path:
     """Writes what was run beside what was published: a page, its figures, and the data of both as CSV.
 
@@ -54,11 +38,12 @@ def write_report(
         folder: Where to write.
         title: The heading of the page.
         file_name: The name of the page.
+        planned: Of every configuration, with every point of its sweep, a record without results; it makes commands shorter.
 
     Returns:
         The page's path.
     """
-    found = _read(records)
+    found = read_records(records)
     frame, pairs, folder = table(found), comparisons(found), Path(folder)
     parts = [
         f"# {title or 'Ours beside the published numbers'}",
@@ -67,8 +52,9 @@ def write_report(
     ]
     footnotes: dict[str, str] = {}
     for name, rows in frame.groupby("table", sort=False):
-        parts += [f"## {name}", *_figures(str(name), rows, folder), *_sections(rows, pairs[pairs["table"] == name], footnotes)]
-    parts += ["## How to read this", HOW_TO_READ]
+        parts += [f"## {name}", *_figures(str(name), rows, folder)]
+        parts += _sections(rows, pairs[pairs["table"] == name], footnotes, planned)
+    parts += ["## How to read this", PAGE]
     parts += [f"[^{mark}]: {' '.join(note.split())}" for note, mark in footnotes.items()]
     data = frame.assign(others=frame["others"].map(json.dumps), notes=frame["notes"].map(json.dumps))
     for stem, content in (("results", data), ("comparisons", pairs)):
@@ -78,7 +64,8 @@ def write_report(
     return folder / file_name
 
 
-def _read(records: str | os.PathLike[str] | Sequence[Record]) -> list[Record]:
+def read_records(records: str | os.PathLike[str] | Sequence[Record]) -> list[Record]:
+    """The runs, read from their folder if that is what is given; there must be one."""
     if not isinstance(records, str | os.PathLike):
         if not records:
             raise ValueError("'records' must hold at least one record (got none)")
@@ -124,6 +111,11 @@ def _only(values: pd.Series) -> str:
     return str(values.iloc[0]) if values.nunique() == 1 else ""
 
 
+def curve_path(name: str, axis: str) -> Path:
+    """Where the figure of a table's curves along a setting lies, from its page."""
+    return Path("figures") / f"{_file_name(f'{name}_{axis}')}.svg"
+
+
 def _figures(name: str, rows: pd.DataFrame, folder: Path) -> Iterator[str]:
     """Draws a table's figures and refers to them."""
     if not (bars := rows[(rows["axis"] == "") & rows[f"{SELECTED}_mean"].notna()]).empty:
@@ -131,31 +123,50 @@ def _figures(name: str, rows: pd.DataFrame, folder: Path) -> Iterator[str]:
         save_figure(bar_figure(bars), path, _drawn(bars))
         yield f"![{name}: ours beside the published numbers](figures/{path.name})"
     for axis, points in rows[(rows["axis"] != "") & rows[f"{SELECTED}_mean"].notna()].groupby("axis"):
-        path = folder / "figures" / f"{_file_name(f'{name}_{axis}')}.svg"
+        path = folder / curve_path(name, str(axis))
         chance = points["chance"].iloc[0] if points["chance"].nunique(dropna=False) == 1 else None
         save_figure(curve_figure(points, str(axis), None if pd.isna(chance) else chance), path, _drawn(points))
         yield f"![{name}: results against {axis}](figures/{path.name})"
 
 
-def _sections(rows: pd.DataFrame, pairs: pd.DataFrame, footnotes: dict[str, str]) -> Iterator[str]:
+def _sections(rows: pd.DataFrame, pairs: pd.DataFrame, footnotes: dict[str, str], planned: Sequence[Record]) -> Iterator[str]:
+    for axis, points in rows[rows["axis"] != ""].groupby("axis"):
+        yield f"### Against {axis}"
+        yield f"{_selected(points)}. Every point by every rule, with its cost, is in [data/results.csv](data/results.csv)."
+        yield markdown(curves(points, marks_of(points, footnotes)))
+    if not (plain := rows[rows["axis"] == ""]).empty:
+        yield from _every_number(plain, footnotes)
+    if not (apart := pairs[pairs["axis"] == ""]).empty:
+        yield "### Paired differences"
+        yield markdown(comparison(apart))
+    if along := len(pairs) - len(apart):
+        yield f"{_count(along, 'paired difference')} between points of curves in [data/comparisons.csv](data/comparisons.csv)."
+    yield "### Run it again"
+    yield f"Into a folder of its own, `{AGAIN}`: where there is a record, nothing is trained. `gump report {AGAIN}` then reports on it."
+    yield "```sh\n" + "\n".join(condensed(rows, planned)) + "\n```"
+
+
+def _every_number(rows: pd.DataFrame, footnotes: dict[str, str]) -> Iterator[str]:
     yield "### Overview"
-    yield f"Selected by {_SELECTED.get(_only(rows['select']), 'the rule that each configuration names')}:"
+    yield f"{_selected(rows)}:"
     yield markdown(overview(rows))
     for rule in RULES:
         if rule != _only(rows["select"]) and rows[f"{rule}_rank"].notna().any():
             yield f"All selected by {_SELECTED[rule]}:"
             yield markdown(overview(rows, rule))
     yield "### Every number"
-    marks = ["".join(f"[^{footnotes.setdefault(note, str(len(footnotes) + 1))}]" for note in notes) for notes in rows["notes"]]
-    yield markdown(details(rows, marks))
+    yield markdown(details(rows, marks_of(rows, footnotes)))
     yield "### Cost"
     yield markdown(costs(rows))
-    if not pairs.empty:
-        yield "### Paired differences"
-        yield markdown(comparison(pairs))
-    yield "### Run it again"
-    yield f"Into a folder of its own, `{AGAIN}`: where there is a record, nothing is trained. `gump report {AGAIN}` then reports on it."
-    yield "```sh\n" + "\n".join(rows["command"]) + "\n```"
+
+
+def _selected(rows: pd.DataFrame) -> str:
+    return f"Selected by {_SELECTED.get(_only(rows['select']), 'the rule that each configuration names')}"
+
+
+def marks_of(rows: pd.DataFrame, footnotes: dict[str, str]) -> list[str]:
+    """References to what has to be said beside each row; what is new is added."""
+    return ["".join(f"[^{footnotes.setdefault(note, str(len(footnotes) + 1))}]" for note in notes) for notes in rows["notes"]]
 
 
 def _drawn(rows: pd.DataFrame) -> pd.DataFrame:

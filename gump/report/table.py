@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -32,7 +33,7 @@ def table(records: Sequence[Record]) -> pd.DataFrame:
 
     - ``table``, ``dataset``, ``method``, ``base``: where the row belongs, see :class:`gump.report.labels.Label`.
     - ``setting``, ``name``, ``variant``: what was set otherwise than in the file, spelled out; the file; and the record's own words.
-    - ``metric``, ``higher_is_better``, ``num_runs``, ``num_diverged``.
+    - ``metric``, ``higher_is_better``, ``num_runs``, ``num_diverged``, and ``num_planned``, the runs of the protocol.
     - For each selection rule, ``loss_mean``, ``loss_std``, ``loss_interval``, ``loss_corrected``, ``loss_epoch``, ``loss_runs``: see
       :class:`gump.report.statistics.Estimate`; the median epoch; and how many runs left a number. ``select`` is the rule that the configuration
       names, and ``selected_mean`` and so on are what it gives: the headline.
@@ -43,7 +44,8 @@ def table(records: Sequence[Record]) -> pd.DataFrame:
       as in the paper's table; ties share their places. Only methods as configured, with a number on every dataset of the table, are ranked,
       and only where there are two.
     - ``axis``, ``x``, ``line``: where the row lies on a curve, if it is a point of one; ``chance``: what guessing gives.
-    - ``device``, ``time_s`` (all runs together), ``epoch_time_s``, ``peak_memory_bytes``, ``num_parameters``, ``commit``, ``notes``, ``command``.
+    - ``device`` with the code path, ``hardware`` without, ``time_s`` (all runs together), ``epoch_time_s``, ``peak_memory_bytes``,
+      ``num_parameters``, ``commit``, ``notes``, ``command``.
     - ``side_by_side``: how many runs were trained as one program, such as ``"100"`` or ``"1 to 100"``; empty where each was by itself. Then
       the times are a run's share of the program's, and the memory is the program's.
 
@@ -53,7 +55,7 @@ def table(records: Sequence[Record]) -> pd.DataFrame:
     if not records:
         raise ValueError("'records' must hold at least one record (got none)")
     groups = list(group_records(records).values())
-    labels = _told_apart([label(group[0]) for group in groups], groups)
+    labels = labels_of([group[0] for group in groups])
     frame = pd.DataFrame([_row(group, found) for group, found in zip(groups, labels, strict=True)])
     for (name, dataset), rows in frame.groupby(["table", "dataset"]):
         if len(metrics := sorted(set(rows["metric"]))) > 1:
@@ -65,9 +67,21 @@ def table(records: Sequence[Record]) -> pd.DataFrame:
     for rule in COLUMNS:
         frame[f"{rule}_rank"] = _ranks(frame, f"{rule}_mean")
     order = frame.assign(varied=frame["setting"] != "").sort_values(
-        ["table", "dataset", "varied", "base", "method", "line", "x", "setting"], kind="stable"
+        ["table", "dataset", "varied", "base", "method", "line", "x", "setting"],
+        kind="stable",
+        key=lambda column: column.map(natural) if column.name in ("dataset", "method") else column,
     )
     return order.drop(columns="varied").reset_index(drop=True)
+
+
+def natural(text: str) -> str:
+    """A key that sorts numbers within names by their size.
+
+    Example:
+        >>> sorted(["GCN, 16 layers", "GCN, 2 layers"], key=natural)
+        ['GCN, 2 layers', 'GCN, 16 layers']
+    """
+    return re.sub(r"\d+", lambda digits: digits[0].zfill(9), text)
 
 
 def _row(group: list[Record], found: Label) -> dict[str, Any]:
@@ -85,6 +99,7 @@ def _row(group: list[Record], found: Label) -> dict[str, Any]:
         "select": ", ".join(dict.fromkeys(record.select for record in group)),
         "num_runs": summary.num_runs,
         "num_diverged": summary.num_diverged,
+        "num_planned": first.settings.get("protocol", {}).get("num_runs") or math.nan,
     }
     for rule in COLUMNS:
         estimate = summary.estimates.get(rule)
@@ -99,12 +114,13 @@ def _row(group: list[Record], found: Label) -> dict[str, Any]:
     return row | {
         "chance": 100 / classes if first.metric == "accuracy" and isinstance(classes, int) and classes > 0 else math.nan,
         "device": _all(group, _device),
+        "hardware": _all(group, hardware),
         "time_s": summary.time_s,
         "epoch_time_s": _mean(group, "epoch_time_s"),
         "peak_memory_bytes": max((r.cost["peak_memory_bytes"] for r in group if r.cost.get("peak_memory_bytes")), default=math.nan),
         "num_parameters": _mean(group, "num_parameters"),
-        "side_by_side": _side_by_side(group),
-        "commit": _all(group, _commit),
+        "side_by_side": side_by_side(group),
+        "commit": _all(group, commit),
         "notes": _notes(group),
         "command": command(group),
     }
@@ -138,13 +154,23 @@ def _published_entry(entry: Any, name: str) -> dict[str, Any]:
     }
 
 
-def _told_apart(labels: Sequence[Label], groups: Sequence[list[Record]]) -> list[Label]:
-    """Adds the file's name to methods that would otherwise be one row."""
+def labels_of(records: Sequence[Record]) -> list[Label]:
+    """What the rows are called, given a record of each: methods that would otherwise be one row have the base GNN added, or else the file's name."""
+    labels = [label(record) for record in records]
+    bases: dict[tuple[str, str], set[str]] = {}
+    for found in labels:
+        bases.setdefault((found.table, found.method), set()).add(found.base)
+    labels = [
+        found._replace(method=f"{found.method} ({found.base.upper()})")
+        if found.base and len(bases[found.table, found.method]) > 1
+        else found
+        for found in labels
+    ]
     keys = [(found.table, found.dataset, found.method, tuple(found.overrides.items())) for found in labels]
     counts = Counter(keys)
     return [
-        found if counts[key] == 1 else found._replace(method=f"{found.method} ({group[0].name.rpartition('/')[2]})")
-        for found, key, group in zip(labels, keys, groups, strict=True)
+        found if counts[key] == 1 else found._replace(method=f"{found.method} ({record.name.rpartition('/')[2]})")
+        for found, key, record in zip(labels, keys, records, strict=True)
     ]
 
 
@@ -204,7 +230,17 @@ def _device(record: Record) -> str:
     return f"{device} ({path})" if device and path else str(device or "")
 
 
-def _side_by_side(group: Sequence[Record]) -> str:
+def hardware(record: Record) -> str:
+    """The device as a person calls it; a CPU, which has no name there, by its threads."""
+    kind, _, name = str(record.provenance.get("device") or "").partition(": ")
+    threads, many = record.provenance.get("num_threads"), record.provenance.get("num_devices") or 1
+    if kind == "cpu":
+        name = "CPU" + (f" with {threads} thread{'' if threads == 1 else 's'}" if threads else "")
+    return f"{many} × {name}" if many > 1 else name or kind
+
+
+def side_by_side(group: Sequence[Record]) -> str:
+    """With how many a run was trained, such as ``"1 to 100"``; empty where each was by itself."""
     sizes = [_company(record.provenance) for record in group]
     least, most = min(sizes), max(sizes)
     return "" if most == 1 else f"{most}" if least == most else f"{least} to {most}"
@@ -216,7 +252,8 @@ def _company(provenance: Mapping[str, Any]) -> int:
     return 1 + len(provenance.get("side_by_side_with") or []) + sum(int(part[-1]) - int(part[0]) + 1 for part in parts)
 
 
-def _commit(record: Record) -> str:
+def commit(record: Record) -> str:
+    """The commit that a run was made with, in short."""
     return str(record.provenance.get("commit") or "")[:7]
 
 

@@ -120,14 +120,29 @@ def test_markdown_is_sound(records: list[Record], tmp_path: Path) -> None:
     assert not re.search(r"\b(nan|None)\b", text)
 
 
+def test_a_sweep_is_a_row_on_the_page_and_every_point_is_in_the_data(records: list[Record], tmp_path: Path) -> None:
+    text = write_report(records, tmp_path).read_text()
+    head, _, *rows = rows_of(text, "### Against dataset.num_nodes")
+    assert head[:4] == ["Dataset", "Method", "4", "6"]
+    assert [row[:4] for row in rows] == [
+        ["Ring", "gcn[^1]", "95.00 ± 63.53", "95.00 ± 63.53"],
+        ["Ring", "gcn_gump[^1]", "95.00 ± 63.53", "95.00 ± 63.53"],
+    ]
+    assert "### Every number" not in text.split("## transfer")[1].split("## tu")[0]
+    assert (tmp_path / "data/results.csv").read_text().count("transfer,Ring,") == 4
+    assert "2 paired differences between points of curves" in text
+    assert (tmp_path / "data/comparisons.csv").read_text().count("transfer,Ring,accuracy,dataset.num_nodes,") == 2
+
+
 def test_rows_share_footnotes_and_can_be_run_again_and_intervals_are_explained(records: list[Record], tmp_path: Path) -> None:
     text = write_report(records, tmp_path).read_text()
     assert text.count("[^1]: node labels only") == 1
     assert "gin[^1]" in text
     assert "gcn_gump[^1]" in text
-    assert "\ngump run configs/tu/mutag_gin_gump.toml --splits 0-2 --records out/again\n" in text
+    assert "\ngump run configs/tu/mutag_gin.toml configs/tu/mutag_gin_gump.toml --splits 0-2 --records out/again\n" in text
     assert "\ngump run configs/tu/mutag_gin_gump.toml --splits 0-2 --set train.epochs=2 --records out/again\n" in text
-    assert "\ngump run configs/transfer/ring_gcn.toml --splits 0-1 --set dataset.num_nodes=6 --records out/again\n" in text
+    pair = "configs/transfer/ring_gcn.toml configs/transfer/ring_gcn_gump.toml"
+    assert f"\ngump run {pair} --splits 0-1 --set dataset.num_nodes=6 --records out/again\n" in text
     assert "t · s · √(1/n + n_test / n_train) after Nadeau and Bengio" in text.split("## How to read this")[1]
 
 

@@ -179,6 +179,27 @@ def test_rows_that_would_look_the_same_are_told_apart_by_the_file(runs: Any) -> 
     assert sorted(frame["method"]) == ["GIN-GUMP (mutag_gin_gump)", "GIN-GUMP (mutag_gin_gump_best)"]
 
 
+def test_a_method_with_two_bases_is_told_apart_by_them_on_every_dataset(runs: Any) -> None:
+    fosr = {"title": "FoSR"}
+    records = runs([0.9], name="tu/mutag_gcn_fosr", settings=fosr) + runs([0.8], name="tu/mutag_gin_fosr", settings=fosr)
+    records += runs([0.7], name="tu/enzymes_gcn_fosr", settings=fosr, dataset="ENZYMES")
+    found = table(records)[["dataset", "method"]].to_numpy().tolist()
+    assert found == [["ENZYMES", "FoSR (GCN)"], ["MUTAG", "FoSR (GCN)"], ["MUTAG", "FoSR (GIN)"]]
+
+
+def test_methods_come_by_the_numbers_in_their_names(runs: Any) -> None:
+    records = [r for n in (16, 2) for r in runs([0.9], name=f"tu/mutag_gcn_{n}", settings={"title": f"GCN, {n} layers"})]
+    assert table(records)["method"].tolist() == ["GCN, 2 layers", "GCN, 16 layers"]
+
+
+def test_runs_of_the_protocol_and_hardware_are_told(runs: Any) -> None:
+    settings = {"protocol": {"kind": "fresh", "num_runs": 100}}
+    device = {"device": "cuda: NVIDIA H200", "num_devices": 2}
+    row = table(runs([0.9, 0.8], settings=settings, provenance=device)).iloc[0]
+    assert (row["num_planned"], row["hardware"]) == (100, "2 × NVIDIA H200")
+    assert table(runs([0.9], provenance={"device": "cpu: cpu", "num_threads": 2}))["hardware"].tolist() == ["CPU with 2 threads"]
+
+
 def test_order_of_records_does_not_matter(runs: Any) -> None:
     records = paper_records(runs) + runs([0.7, 0.8], variant="train.epochs=2", dataset="ENZYMES", name="tu/enzymes_gin_gump")
     pd.testing.assert_frame_equal(table(records), table(records[::-1]))

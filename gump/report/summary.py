@@ -1,0 +1,242 @@
+"""The summary: all results on one page, in the order of the paper."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import pandas as pd
+
+from gump.record import Record, write_atomically
+from gump.report.commands import condensed
+from gump.report.compact import curves, listed, matrix, source_letters
+from gump.report.labels import AGAIN, label
+from gump.report.layout import NONE, duration, head, markdown, plus_minus
+from gump.report.missing import missing, told
+from gump.report.page import curve_path, marks_of, read_records, write_report
+from gump.report.ranking import rank
+from gump.report.reading import SUMMARY
+from gump.report.table import commit, hardware, side_by_side, table
+
+SEARCH = "search"
+"""The folder of searches, whose numbers are no results."""
+
+NUM_BEST = 5
+"""How many points of a search are named."""
+
+NUM_WITH_INTERVALS = 6
+"""Up to so many points, a curve has its intervals beside its means."""
+
+
+class Section(NamedTuple):
+    """A part of the summary.
+
+    Args:
+        heading: What it is called.
+        table: The folder of its configurations.
+        method: Its one method; empty for all that have no section of their own.
+        remark: What has to be known before its numbers are read.
+    """
+
+    heading: str
+    table: str
+    method: str = ""
+    remark: str = ""
+
+
+SECTIONS = (
+    Section("TU: GIN-GUMP", "tu", "GIN-GUMP"),
+    Section("TU: GCN-GUMP", "tu", "GCN-GUMP"),
+    Section(
+        "Transfer over a distance",
+        "transfer",
+        remark="Columns are numbers of vertices, which the paper calls the distance. As in the paper, a task without random features has the same "
+        "graphs for training, validation and test: it shows whether a signal arrives, and nothing about generalization. With random "
+        "features, which the paper does not have, test graphs are new.",
+    ),
+    Section("TU: the other systems", "tu"),
+    Section("Node classification", "planetoid"),
+    Section("Depth", "depth", remark="Rows compare recipes, each as it is, not operators alone."),
+    Section(
+        "Ablation",
+        "ablation",
+        remark="Every row is GCN-GUMP of the TU table but for what it says; the page with every number has paired differences.",
+    ),
+    Section("Long-range graph benchmark", "lrgb"),
+    Section("ogbg-molhiv", "ogb"),
+    Section(
+        "Settings from a search",
+        "best",
+        remark="The best point of a search below, by validation. Where the search has random splits of its own, they are of the same graphs. The "
+        "published numbers beside it are for the paper's settings.",
+    ),
+)
+
+
+def write_summary(
+    records: str | os.PathLike[str] | Sequence[Record],
+    folder: str | os.PathLike[str],
+    path: str | os.PathLike[str],
+    planned: Sequence[Record] = (),
+) -> Path:
+    """Writes a page with all results in short, and for every folder of configurations a page with every number.
+
+    The same records and configurations give the same bytes. Of searches there is no page and no number of a test set.
+
+    Args:
+        records: The runs, or the folder that holds their records.
+        folder: Where to write the pages with every number, each into a folder of its own.
+        path: The summary.
+        planned: Of every configuration, with every point of its sweep, a record without results: the summary names those that stand for
+            something published and have not been run.
+
+    Returns:
+        The summary's path.
+    """
+    found, folder, path = read_records(records), Path(folder), Path(path)
+    results = [record for record in found if label(record).table != SEARCH]
+    searches = [record for record in found if label(record).table == SEARCH]
+    frame = table(results) if results else pd.DataFrame(columns=["table", "method"])
+    lacking = missing(planned, found)
+    pages = {}
+    for name in dict.fromkeys(frame["table"]):
+        of_page = [record for record in results if label(record).table == name]
+        page = write_report(of_page, folder / name, f"Ours beside the published numbers: {name}", planned=planned)
+        pages[name] = Path(os.path.relpath(page, path.parent)).as_posix()
+    sections = _sections({*frame["table"], *lacking["table"]})
+    chosen = [(s, _of(s, frame), _of(s, lacking)) for s in sections]
+    chosen = [(s, rows, absent) for s, rows, absent in chosen if len(rows) or len(absent)]
+    parts = [
+        "# Results",
+        f"Written by `gump report --summary` from {len(found):,} records. A number is what a configuration, or a point of its sweep, came to.",
+        markdown(pd.DataFrame([_counts(*part, pages) for part in chosen])),
+    ]
+    footnotes: dict[str, str] = {}
+    for part in chosen:
+        parts += _section(*part, pages, planned, footnotes)
+    parts += _searches(searches, planned)
+    parts += ["## How to read this", SUMMARY]
+    parts += [f"[^{mark}]: {' '.join(note.split())}" for note, mark in footnotes.items()]
+    write_atomically(path, ("\n\n".join(parts) + "\n").encode())
+    return path
+
+
+def _sections(tables: set[str]) -> list[Section]:
+    """The sections in their order, with one for every table that has none."""
+    return [*SECTIONS, *(Section(name, name) for name in sorted(tables - {section.table for section in SECTIONS}))]
+
+
+def _of(section: Section, frame: pd.DataFrame) -> pd.DataFrame:
+    """The rows that belong to a section."""
+    rows = frame[frame["table"] == section.table]
+    if section.method:
+        return rows[rows["method"] == section.method]
+    return rows[~rows["method"].isin([other.method for other in SECTIONS if other.table == section.table and other.method])]
+
+
+def _counts(section: Section, rows: pd.DataFrame, absent: pd.DataFrame, pages: dict[str, str]) -> dict[str, object]:
+    verdicts = list(rows["verdict"]) if len(rows) else []
+    return {
+        "Part": f"[{section.heading}](#{_anchor(section.heading)})",
+        "Numbers": len(rows),
+        **{verdict.capitalize(): verdicts.count(verdict) for verdict in ("at or above", "within", "short")},
+        "None published": verdicts.count(""),
+        "Not run": len(absent),
+        "Runs": f"{rows['num_runs'].sum():,}" if len(rows) else "0",
+        "Time": duration(rows["time_s"].sum(skipna=False)) if len(rows) else NONE,
+        "Every number": f"[{section.table}]({pages[section.table]})" if len(rows) else NONE,
+    }
+
+
+def _anchor(heading: str) -> str:
+    """Where a heading is found on a page, as GitHub has it."""
+    return re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
+
+
+def _section(
+    section: Section,
+    rows: pd.DataFrame,
+    absent: pd.DataFrame,
+    pages: dict[str, str],
+    planned: Sequence[Record],
+    footnotes: dict[str, str],
+) -> Iterator[str]:
+    yield f"## {section.heading}"
+    if section.remark and len(rows):
+        yield section.remark
+    if len(rows):
+        yield from _numbers(section, rows, Path(pages[section.table]), footnotes)
+        yield f"Every number, with figures: [{pages[section.table]}]({pages[section.table]}). To run it again, into `{AGAIN}`:"
+        yield "```sh\n" + "\n".join(condensed(rows, planned)) + "\n```"
+    yield from told(absent)
+
+
+def _numbers(section: Section, rows: pd.DataFrame, page: Path, footnotes: dict[str, str]) -> Iterator[str]:
+    rows = rows.assign(notes=[[note for note in notes if not _DIVERGED.match(note)] for notes in rows["notes"]])
+    plain = rows[rows["axis"] == ""]
+    if not plain.empty:
+        is_matrix = plain["method"].nunique() > 1 and plain["dataset"].nunique() > 1
+        yield from _folded((matrix if is_matrix else listed)(plain, marks_of(plain, footnotes)))
+        if is_matrix and (sources := source_letters(plain)):
+            yield f"Published: {'; '.join(f'{letter} {source}'.strip() for source, letter in sources.items())}."
+    for axis, points in rows[rows["axis"] != ""].groupby("axis"):
+        measures = dict.fromkeys(head(points, dataset) for dataset in points["dataset"])
+        chance = f"; guessing gives {points['chance'].iloc[0]:g}" if points["chance"].nunique() == 1 else ""
+        yield f"{'; '.join(measures).capitalize()}, against `{axis}`{chance}:"
+        few = points["x"].nunique() <= NUM_WITH_INTERVALS
+        yield from _folded(curves(points, marks_of(points, footnotes), few))
+        yield f"![{section.table}: results against {axis}]({(page.parent / curve_path(section.table, str(axis))).as_posix()})"
+
+
+_DIVERGED = re.compile(r"Run \d+ diverged")
+"""Notes that the number of runs makes up for."""
+
+
+def _folded(frame: pd.DataFrame) -> Iterator[str]:
+    """A table, and as a sentence what is the same in all its rows."""
+    same = {
+        column: str(frame[column].iloc[0])
+        for column in ("Dataset", "Method", "Selected by", "Runs", "Hardware", "Commit")
+        if column in frame and len(frame) > 1 and frame[column].nunique() == 1
+    }
+    yield markdown(frame.drop(columns=list(same)))
+    if same:
+        yield f"All rows: {'; '.join(f'{column.lower()} {value}' for column, value in same.items())}."
+
+
+def _searches(records: Sequence[Record], planned: Sequence[Record]) -> Iterator[str]:
+    """The best points of each search, by validation."""
+    points: dict[str, set[str]] = {}
+    for plan in planned:
+        if label(plan).table == SEARCH:
+            points.setdefault(plan.name, set()).add(plan.variant)
+    names = sorted({record.name for record in records})
+    if not names and not points:
+        return
+    yield "## Searches"
+    yield "These are no results: points are ordered by validation, and no number of a test set is here."
+    for name in names:
+        runs = [record for record in records if record.name == name]
+        found, candidates = label(runs[0]), rank(runs)
+        of = f" of {len(points[name])}" if len(points.get(name, ())) > len(candidates) else ""
+        time = duration(sum(math.nan if (t := record.cost.get("time_s")) is None else t for record in runs))
+        made = [f"{time}{f' ({many} side by side)' if (many := side_by_side(runs)) else ''}", *dict.fromkeys(map(hardware, runs))]
+        made += dict.fromkeys(f"commit {commit(record)}" for record in runs)
+        yield f"**{found.method} on {found.dataset}**: {len(candidates)}{of} points, {len(runs)} runs, {', '.join(made)}. The best:"
+        rows = [
+            {
+                "Set": ", ".join(candidate.variant.split(",")),
+                "Runs": f"{candidate.num_runs}" + (f" ({candidate.num_diverged} diverged)" if candidate.num_diverged else ""),
+                f"Validation {candidate.metric}": plus_minus(candidate.measure.mean, candidate.measure.interval, candidate.metric),
+                "Validation loss": f"{candidate.loss.mean:.4g}",
+            }
+            for candidate in candidates[:NUM_BEST]
+        ]
+        yield markdown(pd.DataFrame(rows))
+    if left := [plan for plan in dict.fromkeys(points) if plan not in names]:
+        yield f"Not run yet: {', '.join(left)}."
+    yield f"`gump run configs/{SEARCH}/NAME.toml` searches, `gump best records/{SEARCH}/NAME` shows all points."
