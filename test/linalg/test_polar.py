@@ -199,3 +199,12 @@ def test_it_is_differentiable_once(mode):
 def test_what_has_no_factor_is_refused(blocks, settings, message):
     with pytest.raises(ValueError, match=message):
         polar_factor(blocks, **settings)
+
+
+@pytest.mark.parametrize("d", [3, 4, 5, 6, 7])
+def test_a_block_has_one_factor_however_many_are_beside_it(d):
+    torch.manual_seed(d)
+    blocks = torch.eye(d, dtype=torch.float64) + 0.8 * torch.randn(300, d, d, dtype=torch.float64) / d
+    together = polar_factor(blocks)
+    alone = torch.cat([polar_factor(block.unsqueeze(0)) for block in blocks])
+    torch.testing.assert_close(together, alone, rtol=0, atol=1e-12)
