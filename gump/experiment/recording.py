@@ -70,6 +70,16 @@ class RecordedSteps:
                 self._recorded.clear()  # all of them, since a larger one finds no room in the memory of smaller ones
                 self._pool = None
 
+    def state_dict(self) -> list[tuple[str, int, list[tuple[int, ...]]]]:
+        """The layouts. What dropout draws depends on them, so a run that goes on needs those that it had."""
+        return [(name, size, [layout.capacity for layout in layouts]) for (name, size), layouts in self.layouts.items()]
+
+    def load_state_dict(self, state: Iterable[tuple[str, int, list[tuple[int, ...]]]]) -> None:
+        """Takes the layouts that were."""
+        self.layouts = {(name, size): [Layout(self.store.degrees, tuple(room)) for room in rooms] for name, size, rooms in state}
+        self._recorded.clear()
+        self._pool = None
+
     def __call__(self, name: str, index: Tensor) -> Tensor:
         """Runs a step on a batch for which room was made.
 
@@ -98,7 +108,7 @@ class _Recorded:
 
     def __init__(self, step: Step, index: Tensor, layout: Layout, pool: Any) -> None:
         self.index = index.clone()
-        before = [tensor.clone() for tensor in step.changes]
+        before, drawn = [tensor.clone() for tensor in step.changes], torch.cuda.get_rng_state(index.device)
         stream = torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
@@ -107,6 +117,7 @@ class _Recorded:
         torch.cuda.current_stream().wait_stream(stream)
         for tensor, copy in zip(step.changes, before, strict=True):
             tensor.copy_(copy)
+        torch.cuda.set_rng_state(drawn, index.device)  # so that it makes no difference when a step is recorded
         torch.cuda.empty_cache()  # of what the first runs took, which recordings cannot use
         self.graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(self.graph, pool=pool):

@@ -275,6 +275,7 @@ class ReplicaTrainer:
             "buffers": {key: value.cpu() for key, value in self.replicas.buffers.items()},
             "rate": self.rate,
             "plateau": self.plateau,
+            "layouts": self.steps.state_dict(),
             "progress": [asdict(progress) for progress in self.progress],
         }
         write_checkpoint(checkpoint, identity, state)
@@ -284,6 +285,7 @@ class ReplicaTrainer:
         for key, value in state["buffers"].items():
             self.replicas.buffers[key].copy_(value)
         self.rate, self.plateau = state["rate"], state["plateau"]
+        self.steps.load_state_dict(state["layouts"])
         self.progress = [Progress(**progress) for progress in state["progress"]]
 
 

@@ -10,6 +10,9 @@ from torch import Tensor
 
 BETA1, BETA2, EPS = 0.9, 0.999, 1e-8
 
+SAVED = ("flat", "mean", "square")
+"""What a step depends on besides its number and the rates, which are set anew in every epoch."""
+
 ALIGNED = 16
 """Entries that a GPU would rather read together."""
 
@@ -96,13 +99,11 @@ class StackedAdam:
 
     def state_dict(self) -> dict[str, Any]:
         """Everything that the next step depends on, the parameters included."""
-        return {key: [x.cpu() for x in getattr(self, key)] for key in ("flat", "mean", "square", "lr")} | {
-            "num_steps": self.num_steps.cpu()
-        }
+        return {key: [x.cpu() for x in getattr(self, key)] for key in SAVED} | {"num_steps": self.num_steps.cpu()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Goes back, or on, to a state."""
-        for key in ("flat", "mean", "square", "lr"):
+        for key in SAVED:
             for own, other in zip(getattr(self, key), state[key], strict=True):
                 own.copy_(other)
         self.num_steps.copy_(state["num_steps"])

@@ -49,6 +49,10 @@ def configs_of(runs: Sequence[Run]) -> list[Config]:
     return list({run.config.title: run.config for run in runs}.values())
 
 
+FORMAT = 2
+"""The version of what checkpoints hold."""
+
+
 class Workshop:
     """Trains runs of one configuration, or of several that can be trained side by side. They share the data on its device.
 
@@ -156,7 +160,7 @@ class Workshop:
         be neither's, though its record names one of them. The number of devices decides what each draws.
         """
         made: dict[str, Any] = {"torch": torch.__version__, "gump": gump.__version__, "device": self.fabric.device.type}
-        made |= {"num_devices": self.fabric.world_size, "replicas": self.runner.num_replicas is not None}
+        made |= {"num_devices": self.fabric.world_size, "replicas": self.runner.num_replicas is not None, "format": FORMAT}
         settings = [made_by(config.settings) for config in configs_of(runs)]
         if len(settings) == 1:
             made |= {"settings": settings[0], "indices": [run.number for run in runs]}

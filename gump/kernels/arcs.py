@@ -13,13 +13,10 @@ from torch import Tensor
 
 from gump.kernels import LAUNCHED
 from gump.kernels.stacking import one_replica, pointer_to, stack_replicas
-from gump.kernels.tiling import Sizes, find_entries, find_tile, tilings
+from gump.kernels.tiling import Sizes, chunk_of, find_entries, find_tile, tilings
 
 TILE = 1024
 """How many entries a program holds at a time."""
-
-CHUNK = 64
-"""How many features of its arcs a program holds at a time where it sums them."""
 
 
 @triton.jit(do_not_specialize=["num_arcs", "num_nodes"])
@@ -102,7 +99,6 @@ def _collect_all(
     (num_replicas, num_arcs, width), h = h.shape, h.contiguous()
     results = [h.new_zeros(num_replicas, num_nodes, width) if wanted else None for wanted in (outgoing, incoming)]
     pointers = [h if result is None else result for result in results]
-    chunk = min(max(triton.next_power_of_2(width), 16), CHUNK)
     with torch.cuda.device_of(h):
         for side, num_tiles, table in tilings(sizes, h.device):
             _collect[num_tiles, num_replicas](
@@ -112,7 +108,7 @@ def _collect_all(
                 MASKED=mask is not None,
                 SIDE=side,
                 WIDTH=width,
-                CHUNK=chunk,
+                CHUNK=chunk_of(width),
                 num_warps=side // 16,
             )
     return results[0], results[1]

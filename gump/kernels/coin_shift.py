@@ -13,10 +13,7 @@ from torch import Tensor
 
 from gump.kernels import LAUNCHED
 from gump.kernels.stacking import one_replica, pointer_to, stack_replicas
-from gump.kernels.tiling import Sizes, find_entries, find_tile, tilings
-
-CHUNK = 64
-"""How many features of its arcs a program holds at a time."""
+from gump.kernels.tiling import Sizes, chunk_of, find_entries, find_tile, tilings
 
 
 @triton.jit(do_not_specialize=["num_arcs", "num_entries"])
@@ -137,8 +134,7 @@ class CoinShift(torch.autograd.Function):
 
 
 def _settings(width: int, mask: Tensor | None, scale: Tensor | None) -> dict[str, Any]:
-    chunk = min(max(triton.next_power_of_2(width), 16), CHUNK)
-    return {"MASKED": mask is not None, "SCALED": scale is not None, "WIDTH": width, "CHUNK": chunk}
+    return {"MASKED": mask is not None, "SCALED": scale is not None, "WIDTH": width, "CHUNK": chunk_of(width)}
 
 
 def coin_shift(

@@ -54,7 +54,7 @@ def _forward(
     tl.store(scores + replica * num_entries + entry + place, _tanh(total), mask=known)
 
 
-@triton.jit(do_not_specialize=["num_arcs", "num_entries"])
+@triton.jit(do_not_specialize=["num_arcs", "num_entries", "first_program", "num_programs"])
 def _backward(
     row, column, weight, scores, grad, grad_row, grad_column, grad_weight, table, slope, num_arcs, num_entries, first_program, num_programs,
     SIDE: tl.constexpr, WIDTH: tl.constexpr, CHUNK: tl.constexpr,

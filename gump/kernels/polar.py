@@ -53,8 +53,7 @@ def _forward(
         a, b, c = tl.load(quintics + 3 * step), tl.load(quintics + 3 * step + 1), tl.load(quintics + 3 * step + 2)
         square = tl.dot(tl.trans(x), x, input_precision="ieee")
         x = tl.dot(x, a * diagonal + b * square + c * tl.dot(square, square, input_precision="ieee"), input_precision="ieee")
-    if COIN:
-        x = tl.where(degree == 1, diagonal, x)  # a single neighbor: one, to the last digit
+    x = tl.where(degree == 1, tl.where(x < 0.0, -diagonal, diagonal), x)  # of a number the sign, to the last digit
     tl.store(out + at, x, mask=known)
 
 

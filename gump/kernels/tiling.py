@@ -45,6 +45,8 @@ def tilings(sizes: Sizes, device: torch.device) -> tuple[Tiling, ...]:
         sizes: Degrees and how many blocks have each, in the order of the arcs.
         device: Where the tables are wanted.
     """
+    if len({degree for degree, _ in sizes}) < len(sizes):
+        raise ValueError(f"'sizes' must name every degree once (got {sizes})")
     columns: dict[int, list[list[int]]] = {}
     num_tiles = dict.fromkeys(SIDES, 0)
     first_arc = first_entry = 0
@@ -85,6 +87,11 @@ def find_entries(degree, num_rows, SIDE: tl.constexpr):
     j = tl.arange(0, SIDE)[None, :]
     place = i * degree + j % degree
     return place, (i // degree == j // degree) & (i < num_rows) & (j < num_rows)
+
+
+def chunk_of(width: int) -> int:
+    """How many features of its arcs a program holds at a time: what matrix units take at least, and at most 64."""
+    return min(max(triton.next_power_of_2(width), 16), 64)
 
 
 def flatten(blocks: Sequence[Tensor]) -> tuple[Tensor, Sizes]:

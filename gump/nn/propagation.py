@@ -111,8 +111,8 @@ class Propagation:
         from gump.kernels.coin_shift import coin_shift
         from gump.kernels.tiling import flatten
 
-        if self._flat is None:
-            self._flat = flatten(self.blocks)
+        if self._flat is None or (torch.is_grad_enabled() and self.blocks[0].requires_grad and not self._flat[0].requires_grad):
+            self._flat = flatten(self.blocks)  # anew, if the last time nobody wanted gradients
         return coin_shift(h, self.line_graph.reverse, *self._flat, scale, self.mask)
 
     def coin(self, h: Tensor) -> Tensor:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 
+import gump.experiment.replicas
 from gump.datasets import fake_dataset
 from gump.experiment.config import make_configs
 from gump.experiment.feed import GraphFeed
@@ -207,7 +208,14 @@ def test_runs_of_a_group_do_not_depend_on_who_else_is_in_it() -> None:
     assert last[0].history["val_loss"] == pytest.approx(all_three[2].history["val_loss"], abs=1e-9)
 
 
-def test_a_stopped_fit_goes_on_from_its_checkpoint_to_the_same_end(tmp_path: Path) -> None:
+@pytest.mark.parametrize("dropout", [0.0, 0.5])
+def test_a_stopped_fit_goes_on_from_its_checkpoint_to_the_same_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dropout: float
+) -> None:
+    monkeypatch.setitem(MODELS, "GIN-GUMP", {**MODELS["GIN-GUMP"], "dropout": dropout})
+    monkeypatch.setitem(DATA, "num_nodes", 40)  # so that batches differ, and what is dropped with the room that was made for them
+    monkeypatch.setattr(gump.experiment.replicas, "AHEAD", 1)
+
     def trainer() -> ReplicaTrainer:
         chosen, dataset, models = setting("GIN-GUMP", 2, schedule="plateau", plateau_patience=0)
         splits = [chosen.protocol.split(dataset, index) for index in range(2)]

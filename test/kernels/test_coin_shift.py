@@ -48,8 +48,19 @@ def test_replicas_side_by_side_equal_each_alone() -> None:
         torch.testing.assert_close(out[r], coin_shift(hs[r], line_graph.reverse, [c[r] for c in stacked]))
 
 
-def test_a_multiple_of_the_states_is_added_and_has_gradients() -> None:
-    line_graph, h, coins = case("random", 6)
+def tailed_star(num_leaves: int) -> tuple[torch.Tensor, int]:
+    """A star with a path at one of its leaves: degrees in tiles of two sides, 16 and the star's."""
+    edge_index, num_nodes = star(num_leaves)
+    tail = torch.tensor([[num_leaves, num_nodes], [num_nodes, num_nodes + 1]])
+    return torch.cat([edge_index, tail], dim=1), num_nodes + 2
+
+
+GRAPHS["two sides"] = tailed_star(20)
+
+
+@pytest.mark.parametrize("name", ["random", "two sides"])
+def test_a_multiple_of_the_states_is_added_and_has_gradients(name: str) -> None:
+    line_graph, h, coins = case(name, 6)
     scale = torch.tensor(1.7, device=DEVICE, requires_grad=True)
     out = coin_shift(h, line_graph.reverse, coins, scale)
     expected = scale * h + coin_shift(h, line_graph.reverse, coins)
@@ -59,6 +70,26 @@ def test_a_multiple_of_the_states_is_added_and_has_gradients() -> None:
     theirs = torch.autograd.grad((expected * weight).sum(), [scale, h, *coins])
     for a, b in zip(ours, theirs, strict=True):
         torch.testing.assert_close(a, b, atol=1e-4, rtol=1e-4)
+
+
+def test_every_replica_has_a_multiple_of_its_own() -> None:
+    line_graph, h, coins = case("two sides", 6)
+    hs, scales = (
+        torch.stack([h, 2 * h, -h]).detach().requires_grad_(),
+        torch.tensor([0.5, -1.0, 3.0], device=DEVICE).requires_grad_(),
+    )
+
+    def run(h: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
+        return coin_shift(h, line_graph.reverse, coins, scale)
+
+    out = torch.vmap(run)(hs, scales)
+    ours = torch.autograd.grad(out.pow(2).sum(), [hs, scales])
+    for r in range(3):
+        own = [hs[r].detach().requires_grad_(), scales[r].detach().requires_grad_()]
+        alone = run(*own)
+        torch.testing.assert_close(out[r], alone)
+        for together, by_itself in zip(ours, torch.autograd.grad(alone.pow(2).sum(), own), strict=True):
+            torch.testing.assert_close(together[r], by_itself)
 
 
 def test_what_padding_holds_makes_no_difference() -> None:

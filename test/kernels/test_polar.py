@@ -91,6 +91,12 @@ def test_by_hand():
     torch.testing.assert_close(factor, expected, rtol=0, atol=2e-7)
 
 
+def test_the_factor_of_a_number_is_its_sign():
+    numbers = torch.tensor([0.5, -0.5, 1.5, -1.5], device=DEVICE).view(-1, 1, 1)
+    (factor,) = bounded_factors([numbers], quintics_within((0.5, 1.5), torch.float32))
+    assert factor.flatten().tolist() == [1, -1, 1, -1]
+
+
 @pytest.mark.parametrize("d", [2, 3, 4, 5])
 def test_a_block_does_not_see_its_neighbors(d):
     scores = normal(9, d, d).tanh()

@@ -40,3 +40,8 @@ def test_blocks_come_back_from_their_entries():
 def test_a_degree_beyond_the_largest_tile_is_refused():
     with pytest.raises(ValueError, match=rf"'sizes' must have degrees up to {MAX_DEGREE} \(got {MAX_DEGREE + 1}\)"):
         tilings(((MAX_DEGREE + 1, 1),), torch.device("cpu"))
+
+
+def test_a_degree_that_is_named_twice_is_refused():
+    with pytest.raises(ValueError, match="'sizes' must name every degree once"):
+        tilings(((3, 1), (3, 2)), torch.device("cpu"))

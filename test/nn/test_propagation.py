@@ -166,6 +166,30 @@ def test_what_a_kernel_leaves_in_the_rows_of_hubs_reaches_nothing(monkeypatch):
     torch.testing.assert_close(torch.autograd.grad((out**2).sum(), h)[0], expected_grad)
 
 
+def test_kernels_are_for_blocks_that_fit_into_a_tile(monkeypatch):
+    pytest.importorskip("triton", reason="needs Triton")
+    monkeypatch.setattr(gump.nn.propagation, "runs_kernels", lambda *tensors: True)
+    for num_leaves in (64, 65):
+        edge_index = torch.stack([torch.zeros(num_leaves, dtype=torch.long), torch.arange(1, num_leaves + 1)])
+        line_graph = EulerianLineGraph.from_edge_index(edge_index, num_leaves + 1)
+        blocks = [torch.randn(g.num_blocks, g.degree, g.degree) for g in line_graph.groups]
+        h = torch.randn(line_graph.num_arcs, 3)
+        propagate = Propagation(blocks, line_graph, sparse=False)
+        torch.testing.assert_close(propagate(h), propagate.shift(propagate.coin(h)), atol=1e-4, rtol=1e-4)
+
+
+def test_a_propagation_that_was_used_without_gradients_still_has_them(monkeypatch):
+    pytest.importorskip("triton", reason="needs Triton")
+    monkeypatch.setattr(gump.nn.propagation, "runs_kernels", lambda *tensors: True)
+    line_graph = EulerianLineGraph.from_edge_index(torch.tensor([[0, 1], [1, 2]]), 3)
+    blocks = [torch.randn(g.num_blocks, g.degree, g.degree, requires_grad=True) for g in line_graph.groups]
+    propagate, h = Propagation(blocks, line_graph, sparse=False), torch.randn(line_graph.num_arcs, 3)
+    with torch.no_grad():
+        propagate(h)
+    propagate(h).sum().backward()
+    assert all(block.grad is not None for block in blocks)
+
+
 def test_blocks_without_those_of_the_hubs_are_refused():
     line_graph, blocks, *_ = with_hubs("star", 3)
     with pytest.raises(ValueError, match=r"'blocks' and 'hubs' must cover the 2 degrees of 'line_graph' \(got 1\)"):
