@@ -16,7 +16,7 @@ def best(
 ) -> None:
     """Order the points of a search by validation.
 
-    Test sets are not looked at.
+    Test sets are not looked at. Points with fewer runs than others come after them.
 
     Example: gump best records/search/mutag_gin_gump
     """

@@ -18,6 +18,9 @@ SETTABLE = ("dataset", "protocol", "model", "head", "embedding", "train", "trans
 WHEN = ("once", "batch")
 """When a transform is applied: to all graphs beforehand, which the cache then keeps, or to those of a batch whenever it is made."""
 
+DATA = ("kind", "name", "task")
+"""The settings of a dataset that say which it is; a number that is published for it may hold at every size."""
+
 TABLES = (*SETTABLE, "published", "sweep", "grid", "title")
 
 
@@ -110,7 +113,12 @@ def _grid_points(grid: Mapping[str, Any], overrides: Mapping[str, Any]) -> list[
             raise ValueError(
                 f"'grid' must hold lists of values by names such as \"train.lr\", in quotes (got {values!r} for '{key}')"
             )
-    chosen = [[value for value in values if value == overrides.get(key, value)] or [overrides[key]] for key, values in grid.items()]
+        if twice := [value for i, value in enumerate(values) if value in values[:i]]:
+            raise ValueError(f"'grid' must not name a value twice (got {twice[0]!r} for '{key}')")
+    chosen = [
+        [value for value in values if value == overrides[key]] or [overrides[key]] if key in overrides else values
+        for key, values in grid.items()
+    ]
     return [dict(zip(grid, values, strict=True)) for values in itertools.product(*chosen)]
 
 
@@ -135,9 +143,11 @@ def _published(
 
 
 def _make(name: str, tables: Mapping[str, Any], changes: Mapping[str, Any]) -> Config:
-    tables = _changed(tables, changes)
+    changed = _changed(tables, changes)
     variant = ",".join(f"{key}={value}" for key, value in changes.items())
-    return Config(name, complete(tables), variant.replace("/", "_"), tables.get("published", {}))
+    before, after = (each.get("dataset", {}) for each in (tables, changed))
+    published = tables.get("published", {}) if all(before.get(key) == after.get(key) for key in DATA) else {}
+    return Config(name, complete(changed), variant.replace("/", "_"), published)
 
 
 def complete(tables: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,3 +1,4 @@
+import math
 from pathlib import Path
 from typing import Any
 
@@ -151,6 +152,9 @@ def test_what_runs_side_by_side_share_is_all_but_what_each_can_have_for_itself()
         ),
         (tiny_tables(grid={"train.lr": []}), r"'grid' must hold lists of values .* \(got \[\] for 'train.lr'\)"),
         (tiny_tables(grid={"train": {"lr": [1]}}), r"'grid' must hold lists of values .* \(got {'lr': \[1\]} for 'train'\)"),
+        (tiny_tables(grid={"train.lr": [math.nan]}), r"'train.lr' must be finite and not negative \(got nan\)"),
+        (tiny_tables(grid={"train.lr": [0.1, 0.2, 0.1]}), r"'grid' must not name a value twice \(got 0.1 for 'train.lr'\)"),
+        (tiny_tables(grid={"train.lr": [1, 1.0]}), r"'grid' must not name a value twice \(got 1.0 for 'train.lr'\)"),
         (tiny_tables(grid={"train.rate": [1.0]}), r"'train.rate' is not a setting"),
         (tiny_tables(grid={"lr": [1.0]}), r"'lr' is not a setting"),
         (
@@ -229,3 +233,19 @@ def test_another_dataset_has_no_published_number() -> None:
     tables = tiny_tables(published={"value": 1.0})
     assert make_configs("x", tables, {"train.epochs": 1})[0].published == {"value": 1.0}
     assert make_configs("x", tables, {"dataset.num_graphs": 30})[0].published == {}
+
+
+@pytest.mark.parametrize("several", ["sweep", "grid"])
+def test_a_published_number_stays_with_the_data_of_its_file(several: str) -> None:
+    def published(key: str, values: list[Any], overrides: dict[str, Any] | None = None) -> list[float | None]:
+        tables = tiny_tables(published={"value": 1.0}, **{several: {key: values}})
+        tables["dataset"] = (
+            {"kind": "planetoid", "name": "Cora"} if key == "dataset.name" else tables["dataset"] | {"task": "binary"}
+        )
+        return [config.published.get("value") for config in make_configs("x", tables, overrides)]
+
+    assert published("dataset.name", ["CiteSeer", "Cora"]) == [None, 1.0]
+    assert published("dataset.name", ["CiteSeer", "Cora"], {"dataset.name": "PubMed"}) == [None]
+    assert published("dataset.task", ["multiclass", "binary"]) == [None, 1.0]
+    assert published("dataset.num_nodes", [4, 6]) == [1.0, 1.0]
+    assert published("train.lr", [0.1, 0.2]) == [1.0, 1.0]
