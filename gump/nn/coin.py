@@ -27,7 +27,7 @@ LARGE = 2**30
 KEEP = 2**26
 """How many numbers the attention of all pairs may keep for the backward; where there are more, they are computed again."""
 
-COINS = ("bounded", "polar", "newton_schulz", "grover", "scores", "ones")
+COINS = ("bounded", "polar", "newton_schulz", "near_identity", "grover", "scores", "ones")
 AT_HUBS = ("bounded", "grover", "ones")
 """The coins that have a form which never builds a block."""
 
@@ -49,6 +49,8 @@ class Coin(torch.nn.Module):
       bounded perturbation of the Grover coin :math:`\mathbf{G} = \tfrac{2}{d} \mathbf{1}\mathbf{1}^{\top} - \mathbf{I}`.
     - ``"polar"``: :math:`\mathsf{U}[\mathbf{B}_v]`, the paper's projection without its approximation.
     - ``"newton_schulz"``: ``num_steps`` of the paper's iteration on :math:`\mathbf{B}_v` (Algorithm 2).
+    - ``"near_identity"``: :math:`\mathsf{U}[\mathbf{I} + \beta \mathbf{B}_v / \sqrt{1 + \lVert \mathbf{B}_v \rVert_F^2}]`, a control
+      that is as orthogonal and as equivariant as the first, around a walk that turns back at every vertex.
     - ``"grover"``: the constant :math:`\mathbf{G}`, a control that ignores the features.
     - ``"scores"``: :math:`\mathbf{B}_v` itself, the ablation without projection.
     - ``"ones"``: the binary adjacency of the line graph, the ablation without weights.
@@ -88,7 +90,7 @@ class Coin(torch.nn.Module):
         in_channels: Width of the arc features.
         attention_channels: The paper's :math:`d'`.
         kind: One of the names above.
-        beta: How far the bounded coin may leave the Grover coin, at least 0 and below 1.
+        beta: How far the bounded coin may leave the Grover coin, or the identity, at least 0 and below 1.
         num_steps: The paper's :math:`K`, for ``"newton_schulz"``.
         negative_slope: Of the LeakyReLU.
         scores: ``"additive"`` for those of equation 1, ``"bilinear"`` for those of low rank.
@@ -274,7 +276,7 @@ class Coin(torch.nn.Module):
         scores = scores if scores.dtype == torch.float64 else scores.float()
         if self.kind == "scores":
             return scores
-        if self.kind == "bounded" and scores.size(-1) == 1:
+        if self.kind in ("bounded", "near_identity") and scores.size(-1) == 1:
             return torch.ones_like(scores)
         if self.kind == "polar":
             return polar_factor(scores, check_finite=False)
@@ -284,19 +286,26 @@ class Coin(torch.nn.Module):
 
     @property
     def _bounds(self) -> tuple[float, float]:
-        """Between which the singular values of a perturbed Grover coin lie."""
+        """Between which the singular values of a perturbed Grover coin, or identity, lie."""
         return 1 - self.beta, 1 + self.beta
 
     def perturbed(self, scores: Tensor) -> Tensor:
-        r"""The matrix that the bounded coin projects, :math:`\mathbf{G} + \beta \mathbf{B} / \sqrt{1 + \lVert \mathbf{B} \rVert_F^2}`."""
+        r"""The matrix that the bounded coin projects, :math:`\mathbf{G} + \beta \mathbf{B} / \sqrt{1 + \lVert \mathbf{B} \rVert_F^2}`, or
+        the one near the identity, which has that in the place of G."""
         scale = (1 + scores.square().sum((-2, -1), keepdim=True)).rsqrt()
-        return torch.addcmul(grover(scores.size(-1), scores), scale, scores, value=self.beta)
+        center = _identity if self.kind == "near_identity" else grover
+        return torch.addcmul(center(scores.size(-1), scores), scale, scores, value=self.beta)
 
     def __repr__(self) -> str:
-        setting = {"bounded": f", beta={self.beta}", "newton_schulz": f", num_steps={self.num_steps}"}.get(self.kind, "")
+        beta = f", beta={self.beta}"
+        setting = {"bounded": beta, "near_identity": beta, "newton_schulz": f", num_steps={self.num_steps}"}.get(self.kind, "")
         setting += ", scores='bilinear'" if self.bilinear and self.kind not in ("grover", "ones") else ""
         setting += f", max_block={self.max_block}" if self.kind in AT_HUBS and self.max_block != MAX_BLOCK else ""
         return f"{type(self).__name__}('{self.kind}'{setting})"
+
+
+def _identity(degree: int, like: Tensor) -> Tensor:
+    return torch.eye(degree, dtype=like.dtype, device=like.device)
 
 
 def _ones(degree: int, like: Tensor) -> Tensor:

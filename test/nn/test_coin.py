@@ -15,7 +15,7 @@ from gump.nn import COINS, ArcFeatures, Coin
 GRAPHS = {**SYMMETRIC, "random": random_graph(0), "other": random_graph(1)}
 LEARNED = [kind for kind in COINS if kind not in ("grover", "ones")]
 AT_HUBS = ("bounded", "grover", "ones")
-ORTHOGONAL = ("bounded", "polar", "grover")
+ORTHOGONAL = ("bounded", "near_identity", "polar", "grover")
 every_graph = pytest.mark.parametrize("name", GRAPHS)
 
 
@@ -97,9 +97,11 @@ def test_the_derivative_of_the_bounded_coin_is_bounded_as_promised(beta):
 
 
 @pytest.mark.parametrize("d", [1, 2, 3, 6])
-def test_without_freedom_the_bounded_coin_is_grover(d):
+def test_without_freedom_the_bounded_coins_are_grover_and_the_identity(d):
     expected = torch.full((d, d), 2 / d, dtype=torch.float64).fill_diagonal_(2 / d - 1).expand(4, d, d)
     torch.testing.assert_close(coin_of("bounded", beta=0.0).project(normal(4, d, d)), expected)
+    identity = torch.eye(d, dtype=torch.float64).expand(4, d, d)
+    torch.testing.assert_close(coin_of("near_identity", beta=0.0).project(normal(4, d, d)), identity)
     line_graph = EulerianLineGraph.from_edge_index(*star(d))
     torch.testing.assert_close(coin_of("grover")(features(d + 1, "none"), line_graph)[-1][-1], expected[0])
 
@@ -282,7 +284,7 @@ def test_attention_that_is_computed_again_is_the_same(monkeypatch):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"kind": "fair"}, r"'coin' must be one of bounded, polar, newton_schulz, grover, scores, ones \(got 'fair'\)"),
+        ({"kind": "fair"}, r"'coin' must be one of bounded, polar, newton_schulz, near_identity, grover, scores, ones \(got 'fair'\)"),
         ({"beta": -0.1}, r"'beta' must be at least 0 and below 1 \(got -0.1\)"),
         ({"beta": 1.0}, r"'beta' must be at least 0 and below 1 \(got 1.0\)"),
         ({"scores": "cubic"}, r"'scores' must be one of 'additive', 'bilinear' \(got 'cubic'\)"),
@@ -299,6 +301,7 @@ def test_repr_names_the_coin_and_its_setting():
         "Coin('bounded', beta=0.9)",
         "Coin('polar')",
         "Coin('newton_schulz', num_steps=10)",
+        "Coin('near_identity', beta=0.9)",
         "Coin('grover')",
         "Coin('scores')",
     ]
