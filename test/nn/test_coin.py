@@ -284,7 +284,10 @@ def test_attention_that_is_computed_again_is_the_same(monkeypatch):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"kind": "fair"}, r"'coin' must be one of bounded, polar, newton_schulz, near_identity, grover, scores, ones \(got 'fair'\)"),
+        (
+            {"kind": "fair"},
+            r"'coin' must be one of bounded, polar, newton_schulz, near_identity, grover, scores, ones \(got 'fair'\)",
+        ),
         ({"beta": -0.1}, r"'beta' must be at least 0 and below 1 \(got -0.1\)"),
         ({"beta": 1.0}, r"'beta' must be at least 0 and below 1 \(got 1.0\)"),
         ({"scores": "cubic"}, r"'scores' must be one of 'additive', 'bilinear' \(got 'cubic'\)"),
