@@ -2,10 +2,8 @@
 
     GUMP_DATA=/path/to/datasets python benchmarks/core.py
 
-Steps come in two speeds, a factor of 1.7 apart for GCN and 1.45 for GCN-GUMP, and not for the literal reading: what reads and writes states that
-have left the caches (a ReLU's gradient, gathers, scatters, additions) takes two to three times as long, products of matrices hardly longer. It is
-drawn anew for every process, with two threads only; no page is fetched and no thread sleeps; binding threads, huge pages and the allocator's
-thresholds do not change how often. So run it several times: `results/core.txt` is one run, `results/core_runs.jsonl` several.
+Steps come in two speeds, which differ for GCN most, for GCN-GUMP less and for the literal reading hardly, and are drawn anew for every process that
+has two threads: compare the runs in `results/core_runs.jsonl`. So run it several times; `results/core.txt` is one run.
 
 Times are medians of steps that alternate between the competitors, so that what else the machine does hits both alike; read the ratios, not the
 milliseconds. A step is forward, loss, backward and Adam in training mode on one batch. Collating the batch is in no step; for GUMP that includes

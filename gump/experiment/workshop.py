@@ -37,6 +37,10 @@ if TYPE_CHECKING:
     from gump.experiment.run import Runner
 
 
+FORMAT = 2
+"""The version of what checkpoints hold."""
+
+
 class Run(NamedTuple):
     """One run of a configuration, by the number of its split or seed."""
 
@@ -47,10 +51,6 @@ class Run(NamedTuple):
 def configs_of(runs: Sequence[Run]) -> list[Config]:
     """The configurations of runs, each once."""
     return list({run.config.title: run.config for run in runs}.values())
-
-
-FORMAT = 2
-"""The version of what checkpoints hold."""
 
 
 class Workshop:

@@ -19,8 +19,7 @@ CUSHION, SAFETY = 0.024, 1.001
 """What keeps a schedule for a wide interval stable in floating point, see :func:`gump.linalg.minimax_quintics`."""
 
 SMALL, MANY = 6, 1300
-"""Blocks up to this size, and together of more numbers than this, are faster by arithmetic along the batch on a CPU: three times for 700 blocks of
-5 x 5, and half as fast for ten."""
+"""Blocks up to this size, and together of more numbers than this, go by arithmetic along the batch on a CPU; of fewer, the calls cost more."""
 
 
 def polar_factor(

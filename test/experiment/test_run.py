@@ -2,6 +2,8 @@ import dataclasses
 import json
 import os
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -388,14 +390,10 @@ class Killed(BaseException):
     """What happens to a process between two instructions."""
 
 
-@pytest.mark.parametrize(("num_saved", "num_epochs_left"), [(0, 3), (1, 3), (3, 3), (5, 0)])
-def test_a_group_killed_between_its_records_ends_as_if_it_never_was(
-    num_saved: int, num_epochs_left: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    config = tiny_config(protocol={"num_runs": 6}, model={"dropout": 0.3})
-    whole = list(Runner(tmp_path / "whole", num_replicas=4).run(config))
-    watched: list[int] = []
-    runner, real, saved = Runner(tmp_path / "killed", num_replicas=4, watches=[counted(watched)]), Record.save, []
+@contextmanager
+def killed_after(num_saved: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Ends what runs inside as soon as it would save one more record than this."""
+    real, saved = Record.save, []
 
     def save(record: Record, root: Path) -> Path:
         if len(saved) == num_saved:
@@ -403,10 +401,21 @@ def test_a_group_killed_between_its_records_ends_as_if_it_never_was(
         saved.append(record.index)
         return real(record, root)
 
-    with monkeypatch.context() as patch:
+    with monkeypatch.context() as patch, pytest.raises(Killed):
         patch.setattr(Record, "save", save)
-        with pytest.raises(Killed):
-            list(runner.run(config))
+        yield
+
+
+@pytest.mark.parametrize(("num_saved", "num_epochs_left"), [(0, 3), (1, 3), (3, 3), (5, 0)])
+def test_a_group_killed_between_its_records_ends_as_if_it_never_was(
+    num_saved: int, num_epochs_left: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = tiny_config(protocol={"num_runs": 6}, model={"dropout": 0.3})
+    whole = list(Runner(tmp_path / "whole", num_replicas=4).run(config))
+    watched: list[int] = []
+    runner = Runner(tmp_path / "killed", num_replicas=4, watches=[counted(watched)])
+    with killed_after(num_saved, monkeypatch):
+        list(runner.run(config))
     before = {path: path.read_bytes() for path in (tmp_path / "killed").rglob("*.json")}
     assert len(before) == num_saved
     [checkpoint] = (tmp_path / "killed").rglob("*.ckpt")
@@ -539,18 +548,9 @@ def test_a_mixed_group_killed_between_its_records_ends_as_if_it_never_was(
     configs = grid(model={"dropout": 0.3})
     whole = list(run_all(Runner(tmp_path / "whole", num_replicas=5), configs))
     watched: list[int] = []
-    runner, real, saved = Runner(tmp_path / "killed", num_replicas=5, watches=[counted(watched)]), Record.save, []
-
-    def save(record: Record, root: Path) -> Path:
-        if len(saved) == num_saved:
-            raise Killed
-        saved.append(record.index)
-        return real(record, root)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Record, "save", save)
-        with pytest.raises(Killed):
-            list(run_all(runner, configs))
+    runner = Runner(tmp_path / "killed", num_replicas=5, watches=[counted(watched)])
+    with killed_after(num_saved, monkeypatch):
+        list(run_all(runner, configs))
     before = {path: path.read_bytes() for path in (tmp_path / "killed").rglob("*.json")}
     assert len(before) == num_saved
     [checkpoint] = (tmp_path / "killed").rglob("*.ckpt")
