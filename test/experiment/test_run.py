@@ -401,9 +401,10 @@ def killed_after(num_saved: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[No
         saved.append(record.index)
         return real(record, root)
 
-    with monkeypatch.context() as patch, pytest.raises(Killed):
+    with monkeypatch.context() as patch:
         patch.setattr(Record, "save", save)
-        yield
+        with pytest.raises(Killed):
+            yield
 
 
 @pytest.mark.parametrize(("num_saved", "num_epochs_left"), [(0, 3), (1, 3), (3, 3), (5, 0)])
