@@ -1,5 +1,7 @@
 """What every subcommand does alike: places that cannot be written to are refused in one line, before anything is computed."""
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -70,3 +72,16 @@ def test_too_little_memory_is_said_in_one_line(capsys: pytest.CaptureFixture[str
     with pytest.raises(Exception, match="1"), plain_errors():
         raise MemoryError("Unable to allocate 8 TiB")
     assert capsys.readouterr().err == "error: Unable to allocate 8 TiB\n"
+
+
+def test_a_reader_who_has_seen_enough_hears_no_complaint() -> None:
+    code = """
+from gump.cli.console import plain_errors, print_table
+with plain_errors():
+    print_table("", ["number"], [[str(k)] for k in range(100_000)])
+"""
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "number\n"
+        process.stdout.close()
+        assert "Broken pipe" not in process.stderr.read()
+        assert process.wait() == 1

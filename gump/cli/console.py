@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +18,9 @@ def plain_errors() -> Iterator[None]:
     """Says what is wrong in one line; a stack trace is for defects of our own."""
     try:
         yield
+    except BrokenPipeError:  # who read our output has seen enough, as head does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python would complain when it ends
+        raise typer.Exit(1) from None
     except (ValueError, OSError, ImportError, MemoryError) as error:
         typer.echo(f"error: {' '.join(str(error).split())}", err=True)
         raise typer.Exit(1) from error

@@ -249,5 +249,5 @@ def _ranges(numbers: Sequence[int]) -> str:
 def _fabric(device: str, num_devices: int, precision: Any) -> Fabric:
     try:
         return Fabric(accelerator=device, devices=num_devices, precision=precision)
-    except RuntimeError as error:  # there is no such device here
+    except (RuntimeError, ValueError) as error:  # there is no such device here, or nowhere
         raise ValueError(f"'device' must be one that this machine has (got {device!r}): {error}") from error

@@ -337,7 +337,9 @@ def test_a_device_that_is_not_there_is_refused(tmp_path: Path) -> None:
     if not torch.cuda.is_available():
         with pytest.raises(ValueError, match=r"'device' must be one that this machine has \(got 'cuda'\)"):
             list(Runner(tmp_path, device="cuda").run(tiny_config(), [0]))
-    with pytest.raises(ValueError, match="invalid accelerator name"):
+    with pytest.raises(
+        ValueError, match=r"'device' must be one that this machine has \(got 'abacus'\): .*invalid accelerator name"
+    ):
         list(Runner(tmp_path, device="abacus").run(tiny_config(), [0]))
 
 
