@@ -75,7 +75,8 @@ class Replicas:
 
     def state_dict(self, replica: int) -> dict[str, Tensor]:
         """The weights of one replica, as its model alone would have them."""
-        return {key: value[replica].detach().clone() for key, value in {**self.parameters, **self.buffers}.items()}
+        stacked = self.parameters | self.buffers
+        return {key: stacked[key][replica].detach().clone() for key in self.model.state_dict()}
 
 
 class ReplicaTrainer:

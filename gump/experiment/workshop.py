@@ -171,10 +171,8 @@ class Workshop:
 
     def _padded(self, model: torch.nn.Module) -> PaddedStore:
         """The graphs as replicas take them."""
-        if self.dataset.level != "graph" or self.dataset.x_sizes or self.fabric.world_size > 1:
-            raise ValueError(
-                "'--replicas' must be left out for questions about vertices and links, for categorical features and on several devices"
-            )
+        if self.dataset.level != "graph" or self.fabric.world_size > 1:
+            raise ValueError("'--replicas' must be left out for questions about vertices and links and on several devices")
         if isinstance(self.dataset.graphs, TransformedGraphs):
             raise ValueError("'--replicas' must be left out where a transform has when = \"batch\"")
         if penalty(model) is not None:

@@ -26,6 +26,7 @@ MODELS: dict[str, dict[str, Any]] = {
     "GCN-GUMP": {"kind": "GUMP", "conv": "gcn", "base": "gcn"},
     "GraphConv-GUMP, polar, residual": {"kind": "GUMP", "conv": "graph", "base": "none", "coin": "polar", "residual": True},
     "GUMP with edge attributes": {"kind": "GUMP", "edge_dim": 2, "norm": "layer"},
+    "GIN-GUMP on categories": {"kind": "GUMP", "conv": "gin", "base": "gin", "edge_dim": 3},
     "GCN": {"kind": "MPNN", "norm": "batch"},
     "GIN": {"kind": "MPNN", "conv": "gin"},
     "GCNII": {"kind": "GCNII"},
@@ -35,7 +36,8 @@ DATA = {"kind": "fake", "num_graphs": 40, "edge_features": True}
 
 def config(name: str, **train: Any) -> Any:
     model = {"hidden_channels": 6, "num_layers": 3, **MODELS[name]}
-    tables = {"dataset": DATA, "protocol": {"kind": "fresh"}, "model": model, "train": {"batch_size": 8, "epochs": 4, **train}}
+    data = DATA | {"categorical": "categories" in name}
+    tables = {"dataset": data, "protocol": {"kind": "fresh"}, "model": model, "train": {"batch_size": 8, "epochs": 4, **train}}
     return make_configs("test", tables)[0]
 
 

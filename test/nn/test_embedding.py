@@ -95,3 +95,11 @@ def test_refuses_settings() -> None:
 def test_repr() -> None:
     assert repr(CategoricalEmbedding(SIZES, 8)) == "CategoricalEmbedding((4, 3, 2), 8)"
     assert repr(CategoricalEmbedding(SIZES, 8, 2)) == "CategoricalEmbedding((4, 3, 2), 8, num_numeric=2)"
+
+
+def test_where_nobody_looks_a_category_without_a_row_is_not_a_number() -> None:
+    embedding, x = CategoricalEmbedding(SIZES, 5), torch.stack([rows(), rows()])
+    x[1, 2, 0], x[1, 4, 1] = 4, -1  # the first of which would be a row of the next table
+    out = torch.vmap(embedding)(x)
+    assert out[0].equal(embedding(rows()))
+    assert out[1].isnan().all(1).tolist() == [False, False, True, False, True, False, False]
