@@ -2,8 +2,10 @@
 
     GUMP_DATA=/path/to/datasets python benchmarks/core.py
 
-Steps come in two speeds, which differ for GCN most, for GCN-GUMP less and for the literal reading hardly, and are drawn anew for every process that
-has two threads: compare the runs in `results/core_runs.jsonl`. So run it several times; `results/core.txt` is one run.
+Steps of two threads come in two speeds, which differ for GCN most, for GCN-GUMP less and for the literal reading hardly: compare the runs in
+`results/core_runs.jsonl`, which all have two threads. In the slow one two threads are no faster than one (`--threads 1`), as where the two virtual
+cores of a machine share a physical one; a machine may change from one to the other between two runs. So run it several times; `results/core.txt` is
+one run, of the fast kind.
 
 Times are medians of steps that alternate between the competitors, so that what else the machine does hits both alike; read the ratios, not the
 milliseconds. A step is forward, loss, backward and Adam in training mode on one batch. Collating the batch is in no step; for GUMP that includes

@@ -51,6 +51,15 @@ class CompressedTransitions(NamedTuple):
     order: Tensor
 
 
+class Incidence(NamedTuple):
+    """The arcs at every vertex: those that begin at ``v`` are ``outgoing[pointer[v] : pointer[v + 1]]``, and that part of ``incoming`` are
+    their reverses, which end there."""
+
+    pointer: Tensor
+    outgoing: Tensor
+    incoming: Tensor
+
+
 @dataclass(frozen=True, eq=False)
 class EulerianLineGraph:
     r"""The Eulerian line graph :math:`\mathsf{L}(G')` of a graph (Algorithm 1 of `Graph Unitary Message Passing
@@ -241,6 +250,22 @@ class EulerianLineGraph:
     def _first_in_row(self) -> Tensor:
         """Where the block row of every arc's reverse begins among the flattened blocks."""
         return self.arc_degree.cumsum(0) - self.arc_degree
+
+    @_kept
+    def incidence(self) -> Incidence:
+        """The arcs at every vertex, as a list for all: to be summed over without adding row by row."""
+        degree = self.arcs[0].bincount(minlength=self.num_nodes)
+        pointer = torch.nn.functional.pad(degree.cumsum(0), (1, 0))
+        first = torch.zeros_like(degree)
+        first[self.block_vertices] = self.block_degree.cumsum(0) - self.block_degree
+        place = torch.arange(self.num_arcs, device=self.device)
+        outgoing = place + (first - pointer[:-1]).repeat_interleave(degree, output_size=self.num_arcs)
+        return Incidence(pointer.int(), outgoing.int(), self.reverse[outgoing].int())
+
+    @_kept
+    def num_incoming(self) -> Tensor:
+        """How many arcs that were in the input end at every vertex."""
+        return torch.zeros(self.num_nodes, dtype=torch.long, device=self.device).index_add_(0, self.arcs[1], self.listed.long())
 
     def transitions(self) -> Tensor:
         r"""Lists the edges of :math:`\mathsf{L}(G')` as an ``edge_index`` over arcs: all pairs :math:`((u, v), (v, w))`.

@@ -182,3 +182,16 @@ def test_every_arc_knows_a_column_of_the_input() -> None:
     own = torch.zeros(line_graph.num_arcs, dtype=torch.bool).index_fill(0, line_graph.edge_arc, True)
     assert torch.equal(same | flipped, torch.ones_like(same))
     assert bool(same[own].all())
+
+
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("seed", range(4))
+def test_every_vertex_knows_the_arcs_that_begin_and_that_end_there(seed: int, directed: bool) -> None:
+    line_graph = EulerianLineGraph.from_edge_index(*random_graph(seed), directed=directed)
+    pointer, outgoing, incoming = line_graph.incidence
+    for v in range(line_graph.num_nodes):
+        own = slice(int(pointer[v]), int(pointer[v + 1]))
+        assert outgoing[own].tolist() == (line_graph.arcs[0] == v).nonzero().flatten().tolist()
+        assert sorted(incoming[own].tolist()) == (line_graph.arcs[1] == v).nonzero().flatten().tolist()
+        assert int(line_graph.num_incoming[v]) == int(((line_graph.arcs[1] == v) & line_graph.listed).sum())
+    assert int(pointer[-1]) == line_graph.num_arcs

@@ -16,8 +16,11 @@ from gump.linalg.low_rank_polar import CHUNK
 from gump.linalg.tiles import TILE
 from gump.line_graph import EulerianLineGraph
 
-STATES_PER_LAYER = {"gcn": 3, "gin": 4, "graph": 3}
+STATES_PER_LAYER = {"gcn": 2, "gin": 3, "graph": 3}
 """How many tensors of the size of all arc states a layer keeps for its backward pass, by flavor."""
+
+MORE_WITH_HUBS = {"gcn": 1, "gin": 1, "graph": 0}
+"""How many more where there are hubs: propagated states are then kept, and not computed again."""
 
 KEEP = 2**26
 """How many numbers the attention keeps for the backward pass; where it would be more, none are kept, as :class:`gump.nn.Coin` does."""
@@ -73,11 +76,12 @@ def memory(
     .. math::
         16 P + 80 A + 4 \cdot 12 N F + 4 \max\{\, s L A F + (k + 15)\, T ,\;\; (k + 8)\, T + 2 k\, T_g \,\}
 
-    bytes: the parameters, their gradients and two moments, and the states of the layers when the backward pass begins (:math:`s = 3`, in the GIN
-    flavor 4), or the attention of the largest group near its end. Where :math:`k T` exceeds :math:`2^{26}` nothing of size :math:`k T` is kept.
-    Without training, there are the parameters alone, states are counted once and attention one group at a time. Hubs have, in place of
-    transitions, :math:`2r + 1` numbers for every arc a few times over, with the rank :math:`r` of their scores, one more state of their arcs in
-    every layer, and some forty matrices in double precision of :math:`(2r + 1)^2` entries for every hub, a part of the hubs at a time.
+    bytes: the parameters, their gradients and two moments, and the states of the layers when the backward pass begins (:math:`s = 2`, in the
+    GIN and GraphConv flavors 3), or the attention of the largest group near its end. Where :math:`k T` exceeds :math:`2^{26}` nothing of size
+    :math:`k T` is kept. Without training, there are the parameters alone, states are counted once and attention one group at a time. Hubs
+    have, in place of transitions, :math:`2r + 1` numbers for every arc a few times over, with the rank :math:`r` of their scores, one more
+    state of their arcs, and in the GCN and GIN flavors one of all arcs, in every layer, and some forty matrices in double precision of
+    :math:`(2r + 1)^2` entries for every hub, a part of the hubs at a time.
 
     The factors were read off the model with its default settings (one base layer, batch norm) on a CPU; a test keeps them within a factor of
     1.3 of the measured peaks on batches of TU datasets, Cora, stars and cliques. Not counted: the input features, a head that answers from the
@@ -180,7 +184,8 @@ class _Parts:
         at_once = 2 * rank**2 * min(num_hubs, max(CHUNK // rank**2, 1))  # in double precision
         if self.training:
             hub_states = self.num_layers * width * (hub_rows + 2 * rank * num_hubs)
-            layers = STATES_PER_LAYER[self.conv] * self.num_layers * state + (kept + 15) * total + hub_states
+            per_layer = STATES_PER_LAYER[self.conv] + (MORE_WITH_HUBS[self.conv] if num_hubs else 0)
+            layers = per_layer * self.num_layers * state + (kept + 15) * total + hub_states
             coins = (kept + 8) * total + max(2 * kept, 10) * largest + 38 * at_once
             numbers = max(layers, coins) + 12 * self.num_nodes * width + 4 * rank * hub_rows
         else:

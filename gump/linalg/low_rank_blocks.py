@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
+from gump.kernels.once_differentiable import once_differentiable
 from gump.linalg.tiles import Tiles
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
+from gump.kernels.once_differentiable import once_differentiable
 from gump.linalg.low_rank_blocks import LowRankBlocks
 from gump.linalg.polar import quintics_within
 from gump.linalg.tiles import Tiles

@@ -6,9 +6,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from gump.kernels import runs_kernels
+from gump.kernels.once_differentiable import once_differentiable
 from gump.linalg.minimax import NEWTON_SCHULZ, Quintic, minimax_quintics
 from gump.linalg.unitarity import check_blocks, unitarity_error
 
@@ -94,20 +94,24 @@ def quintics_within(bounds: tuple[float, float], dtype: torch.dtype) -> tuple[Qu
     return minimax_quintics(*bounds, _rounding(dtype), CUSHION, SAFETY)
 
 
+def factor_within(blocks: Tensor, bounds: tuple[float, float]) -> Tensor:
+    """The exact factor of blocks whose singular values lie between bounds."""
+    if blocks.size(-1) == 1:
+        return _sign(blocks)
+    factor = _polar_of_two(blocks) if blocks.size(-1) == 2 else _iterate(blocks, quintics_within(bounds, blocks.dtype))
+    return factor.clone() if factor is blocks else factor  # nothing to iterate where the bounds are one
+
+
 class _PolarFactor(torch.autograd.Function):
     """The exact factor with its implicit derivative."""
 
     @staticmethod
     def forward(blocks: Tensor, bounds: tuple[float, float] | None) -> Tensor:
+        if bounds is not None:
+            return factor_within(blocks, bounds)
         if blocks.size(-1) == 1:
-            factor = torch.where(blocks < 0, -1.0, torch.ones_like(blocks)) + 0 * blocks  # the last lets NaN through
-        elif blocks.size(-1) == 2:
-            factor = _polar_of_two(blocks if bounds else _normalized(blocks)[0])
-        elif bounds is not None:
-            factor = _iterate(blocks, quintics_within(bounds, blocks.dtype))
-        else:
-            factor = _polar_with_fallback(blocks)
-        return factor.clone() if factor is blocks else factor  # nothing to iterate where the bounds are one
+            return _sign(blocks)
+        return _polar_of_two(_normalized(blocks)[0]) if blocks.size(-1) == 2 else _polar_with_fallback(blocks)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Tensor, tuple[float, float] | None], output: Tensor) -> None:
@@ -125,9 +129,9 @@ class _PolarFactor(torch.autograd.Function):
         blocks, factor = ctx.saved_tensors
         with torch.autocast(blocks.device.type, enabled=False):
             if ctx.bounds is not None:
-                return _grad(blocks, factor, grad, ctx.bounds), None
+                return grad_within(blocks, factor, grad, ctx.bounds), None
             unit, norm = _normalized(blocks)
-            return torch.where(norm == 0, 0, _grad(unit, factor, grad, None) / norm), None
+            return torch.where(norm == 0, 0, grad_within(unit, factor, grad, None) / norm), None
 
 
 class _NewtonSchulz(torch.autograd.Function):
@@ -161,6 +165,10 @@ class _NewtonSchulz(torch.autograd.Function):
             grad_unit = left @ rotated @ right
             radial = (grad_unit * unit).sum((-2, -1), keepdim=True) * unit
             return torch.where(norm > 0, (grad_unit - radial) / norm, 0), None
+
+
+def _sign(numbers: Tensor) -> Tensor:
+    return torch.where(numbers < 0, -1.0, torch.ones_like(numbers)) + 0 * numbers  # the last lets NaN through
 
 
 def _rounding(dtype: torch.dtype) -> float:
@@ -239,8 +247,8 @@ def _polar_with_fallback(blocks: Tensor) -> Tensor:
     return factor
 
 
-def _grad(blocks: Tensor, factor: Tensor, grad: Tensor, bounds: tuple[float, float] | None) -> Tensor:
-    """Pulls a gradient with respect to the factor back to the blocks."""
+def grad_within(blocks: Tensor, factor: Tensor, grad: Tensor, bounds: tuple[float, float] | None) -> Tensor:
+    """Pulls a gradient with respect to the factor back to the blocks; without bounds their norm must be one."""
     if blocks.size(-1) == 1:
         return torch.zeros_like(blocks)
     if blocks.size(-1) == 2:

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from gump.kernels import runs_kernels
 from gump.linalg import LowRankBlocks, Tiles, even_blocks, grover, low_rank_polar, polar_factor
+from gump.linalg.perturbed_polar import perturbed, perturbed_polar
 from gump.linalg.polar import quintics_within
 from gump.line_graph import BlockGroup, EulerianLineGraph
 from gump.nn.arc_linear import check_width
@@ -261,7 +262,7 @@ class Coin(torch.nn.Module):
         return rows, columns
 
     def project_all(self, scores: list[Tensor]) -> list[Tensor]:
-        """Makes coins of the scores of every degree, from the smallest; bounded ones on a GPU all together."""
+        """Makes coins of the scores of every degree, from the smallest; bounded ones all together."""
         coins: list[Tensor] = []
         if self.kind == "bounded" and runs_kernels(*scores):
             from gump.kernels.polar import bounded_factors
@@ -269,6 +270,9 @@ class Coin(torch.nn.Module):
 
             if small := [block for block in scores if block.size(-1) <= MAX_DEGREE]:
                 coins = bounded_factors(small, quintics_within(self._bounds, torch.float32), self.beta)
+        if self.kind in ("bounded", "near_identity") and all(block.device.type == "cpu" for block in scores):
+            scores = [block if block.dtype == torch.float64 else block.float() for block in scores]
+            return perturbed_polar(scores, [self._center(block) for block in scores], self.beta)
         return coins + [self.project(block) for block in scores[len(coins) :]]
 
     def project(self, scores: Tensor) -> Tensor:
@@ -292,9 +296,11 @@ class Coin(torch.nn.Module):
     def perturbed(self, scores: Tensor) -> Tensor:
         r"""The matrix that the bounded coin projects, :math:`\mathbf{G} + \beta \mathbf{B} / \sqrt{1 + \lVert \mathbf{B} \rVert_F^2}`, or
         the one near the identity, which has that in the place of G."""
-        scale = (1 + scores.square().sum((-2, -1), keepdim=True)).rsqrt()
-        center = _identity if self.kind == "near_identity" else grover
-        return torch.addcmul(center(scores.size(-1), scores), scale, scores, value=self.beta)
+        return perturbed(scores, self._center(scores), self.beta)[0]
+
+    def _center(self, scores: Tensor) -> Tensor:
+        """What scores perturb: the Grover coin or the identity."""
+        return (_identity if self.kind == "near_identity" else grover)(scores.size(-1), scores)
 
     def __repr__(self) -> str:
         beta = f", beta={self.beta}"

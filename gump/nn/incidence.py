@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import torch
 from torch import Tensor
 
 from gump.kernels import runs_kernels
@@ -32,16 +35,18 @@ def at_arcs(
         - **output:** :math:`(A, F)`
     """
     every = len(range(*arcs.indices(line_graph.num_arcs))) == line_graph.num_arcs
-    given = [(x, vertex) for x, vertex in zip((first, second), line_graph.arcs[:, arcs], strict=True) if x is not None]
-    if every and _by_kernel(line_graph, *(x for x, _ in given)):
+    given = [x for x in (first, second) if x is not None]
+    if every and _by_kernel(line_graph, *given):
         from gump.kernels.arcs import spread
 
         return spread(first, second, line_graph.arcs, line_graph.reverse, tuple(line_graph.block_sizes.items()), mask)
-    (x, vertex), *others = given
-    out = select_rows(x, vertex)
-    for x, vertex in others:
-        out = out + select_rows(x, vertex)
-    return out
+    lists = _lists(line_graph, *given) if every else None
+    rows = []
+    for end, x in enumerate((first, second)):
+        if x is not None:
+            vertex = line_graph.arcs[end, arcs]
+            rows.append(select_rows(x, vertex) if lists is None else _Gather.apply(x, vertex, lists[end]))
+    return rows[0] if len(rows) == 1 else rows[0] + rows[1]
 
 
 def sum_of_incoming(h: Tensor, line_graph: EulerianLineGraph, mask: Tensor | None = None) -> Tensor:
@@ -56,7 +61,11 @@ def sum_of_incoming(h: Tensor, line_graph: EulerianLineGraph, mask: Tensor | Non
 
         sizes = tuple(line_graph.block_sizes.items())
         return collect(h, line_graph.arcs, line_graph.reverse, sizes, line_graph.num_nodes, mask)
-    return add_rows(h, line_graph.arcs[1], line_graph.num_nodes)
+    lists = _lists(line_graph, h)
+    if lists is None:
+        return add_rows(h, line_graph.arcs[1], line_graph.num_nodes)
+    total: Tensor = _SumOfBags.apply(h, line_graph.arcs[1], lists[1])
+    return total
 
 
 def _by_kernel(line_graph: EulerianLineGraph, *tensors: Tensor) -> bool:
@@ -65,3 +74,46 @@ def _by_kernel(line_graph: EulerianLineGraph, *tensors: Tensor) -> bool:
     from gump.kernels.tiling import MAX_DEGREE
 
     return line_graph.max_degree <= MAX_DEGREE
+
+
+Bags = tuple[Tensor, Tensor]
+"""The arcs at vertex ``v``: of the second tensor, the rows from ``first[v]`` to ``first[v + 1]``."""
+
+
+def _lists(line_graph: EulerianLineGraph, *tensors: Tensor) -> tuple[Bags, Bags] | None:
+    """The arcs that begin and those that end at every vertex, where lists of them are the fastest way to a sum: in single precision on a CPU.
+
+    Not under the transforms of ``torch.func``, where replicas may have arcs of their own.
+    """
+    plain = all(x.device.type == "cpu" and x.dtype == torch.float32 and x.dim() == 2 for x in tensors)
+    if not plain or torch._C._are_functorch_transforms_active():
+        return None
+    pointer, outgoing, incoming = line_graph.incidence
+    return (pointer, outgoing), (pointer, incoming)
+
+
+class _Gather(torch.autograd.Function):
+    """Hands every arc what the vertex at one of its ends has."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, vertex: Tensor, bags: Bags) -> Tensor:
+        ctx.vertex, ctx.bags = vertex, bags
+        return x.index_select(0, vertex)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+        return _SumOfBags.apply(grad, ctx.vertex, ctx.bags), None, None
+
+
+class _SumOfBags(torch.autograd.Function):
+    """Sums over the arcs that have a vertex at one of their ends."""
+
+    @staticmethod
+    def forward(ctx: Any, h: Tensor, vertex: Tensor, bags: Bags) -> Tensor:
+        ctx.vertex, ctx.bags = vertex, bags
+        pointer, arcs = bags
+        return torch.embedding_bag(h.contiguous(), arcs, pointer, False, 0, False, None, True)[0]
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+        return _Gather.apply(grad, ctx.vertex, ctx.bags), None, None

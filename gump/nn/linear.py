@@ -23,8 +23,13 @@ def linear(layer: torch.nn.Linear, x: Tensor, mask: Tensor | None = None, act: C
         from gump.kernels.linear import linear as fused_linear
 
         if holds(layer.in_features, layer.out_features):
-            relu = act is torch.relu or isinstance(act, torch.nn.ReLU)
+            relu = is_relu(act)
             out = fused_linear(x, weight, layer.bias, mask, relu)
             return out if act is None or relu else act(out)
     out = layer(x)
     return out if act is None else act(out)
+
+
+def is_relu(act: Callable[[Tensor], Tensor] | None) -> bool:
+    """Whether a nonlinearity is the ReLU, as a function or as a module."""
+    return act is torch.relu or isinstance(act, torch.nn.ReLU)

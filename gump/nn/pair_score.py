@@ -5,18 +5,21 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 from torch.nn.functional import leaky_relu
 
 from gump.kernels import runs_kernels
+from gump.kernels.once_differentiable import once_differentiable
 from gump.nn.rows import replicas_first
 
 CHUNK = 2**20
 """How many numbers are held for pairs at a time, where not all are kept."""
 
+Sizes = Sequence[tuple[int, int]]
+"""Degrees, from the smallest, and how many blocks have each, in the order of the rows."""
+
 
 def pair_scores(
-    row: Tensor, column: Tensor, weight: Tensor, negative_slope: float, sizes: Sequence[tuple[int, int]], keep: bool = True
+    row: Tensor, column: Tensor, weight: Tensor, negative_slope: float, sizes: Sizes, keep: bool = True
 ) -> list[Tensor]:
     r"""Scores every row against every column of its block, for blocks of several degrees, by a kernel where there is one.
 
@@ -41,10 +44,15 @@ def pair_scores(
         if small := tuple(size for size in sizes if size[0] <= MAX_DEGREE):
             num_rows = sum(degree * num_blocks for degree, num_blocks in small)
             blocks = in_one_pass(row[:num_rows], column[:num_rows], weight, negative_slope, small)
-    parts = [degree * num_blocks for degree, num_blocks in sizes]
-    for (degree, num_blocks), p, q in list(zip(sizes, row.split(parts), column.split(parts), strict=True))[len(blocks) :]:
+            row, column, sizes = row[num_rows:], column[num_rows:], sizes[len(small) :]
+    if keep and sizes:
+        scores = _PairScores.apply(row, column, weight, negative_slope, tuple(sizes))[0]
+        parts = scores.split([num_blocks * degree**2 for degree, num_blocks in sizes])
+        return blocks + [part.view(num_blocks, degree, degree) for part, (degree, num_blocks) in zip(parts, sizes, strict=True)]
+    parts = [num_blocks * degree for degree, num_blocks in sizes]
+    for (degree, num_blocks), p, q in zip(sizes, row.split(parts), column.split(parts), strict=True):
         shape = (num_blocks, degree, row.size(-1))
-        blocks.append(pair_score(p.view(shape), q.view(shape), weight, negative_slope, keep))
+        blocks.append(pair_score(p.view(shape), q.view(shape), weight, negative_slope, keep=False))
     return blocks
 
 
@@ -67,54 +75,73 @@ def pair_score(row: Tensor, column: Tensor, weight: Tensor, negative_slope: floa
         - **weight:** :math:`(F)`
         - **output:** :math:`(n, d, d)`
     """
-    scores: Tensor = (_PairScore if keep else _PairScoreInChunks).apply(row, column, weight.unsqueeze(0), negative_slope)[0]
+    num_blocks, degree, _ = row.shape
+    if keep:
+        sizes = ((degree, num_blocks),)
+        scores: Tensor = _PairScores.apply(row.flatten(0, 1), column.flatten(0, 1), weight, negative_slope, sizes)[0]
+        return scores.view(num_blocks, degree, degree)
+    scores = _PairScoreInChunks.apply(row, column, weight.unsqueeze(0), negative_slope)[0]
     return scores
 
 
-class _PairScore(torch.autograd.Function):
+class _PairScores(torch.autograd.Function):
     """Keeps one tensor of the size of all pairs, where composing the operations would keep three.
 
-    Consecutive vertices may have weights of their own, as many of them for each row of ``weight``: so replicas are computed side by side.
+    All degrees are computed together, but for sums and their gradients. Tensors may have a dimension in front, for replicas with weights of
+    their own.
     """
 
     @staticmethod
-    def forward(row: Tensor, column: Tensor, weight: Tensor, negative_slope: float) -> tuple[Tensor, Tensor]:
-        pair = _pairs(row, column, negative_slope)
-        scores = torch.bmm(pair.reshape(weight.size(0), -1, weight.size(1)), weight.unsqueeze(-1)).tanh_()
-        return scores.view(pair.shape[:-1]), pair
+    def forward(row: Tensor, column: Tensor, weight: Tensor, negative_slope: float, sizes: Sizes) -> tuple[Tensor, Tensor]:
+        pair = row.new_empty(*row.shape[:-2], sum(n * d**2 for d, n in sizes), row.size(-1))
+        for both, p, q in zip(_pairs_of(pair, sizes), _rows_of(row, sizes), _rows_of(column, sizes), strict=True):
+            torch.add(p.unsqueeze(-2), q.unsqueeze(-3), out=both)
+        leaky_relu(pair, negative_slope, inplace=True)
+        return _scores(pair, weight), pair
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor, Tensor, float], output: tuple[Tensor, Tensor]) -> None:
+    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor, Tensor, float, Sizes], output: tuple[Tensor, Tensor]) -> None:
         scores, pair = output
         ctx.mark_non_differentiable(pair)
         ctx.set_materialize_grads(False)
-        ctx.negative_slope = inputs[3]
+        ctx.negative_slope, ctx.sizes = inputs[3:]
         ctx.save_for_backward(pair, inputs[2], scores)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad: Tensor | None, _: Any) -> tuple[Tensor | None, Tensor | None, Tensor | None, None]:
+    def backward(ctx: Any, grad: Tensor | None, _: Any) -> tuple[Tensor | None, ...]:
         if grad is None:
-            return None, None, None, None
+            return None, None, None, None, None
         pair, weight, scores = ctx.saved_tensors
-        return *_grad(grad, scores, pair, weight, ctx.negative_slope), None
+        grad_pair, grad_weight = _grad(grad, scores, pair, weight, ctx.negative_slope)
+        shape = (*pair.shape[:-2], sum(n * d for d, n in ctx.sizes), pair.size(-1))
+        grad_row, grad_column = pair.new_empty(shape), pair.new_empty(shape)
+        parts = _pairs_of(grad_pair, ctx.sizes), _rows_of(grad_row, ctx.sizes), _rows_of(grad_column, ctx.sizes)
+        for both, p, q in zip(*parts, strict=True):
+            torch.sum(both, -2, out=p)
+            torch.sum(both, -3, out=q)
+        return grad_row, grad_column, grad_weight, None, None
 
     @staticmethod
     def vmap(
-        info: Any, in_dims: tuple[int | None, ...], row: Tensor, column: Tensor, weight: Tensor, negative_slope: float
+        info: Any, in_dims: tuple[int | None, ...], row: Tensor, column: Tensor, weight: Tensor, negative_slope: float, sizes: Sizes
     ) -> tuple[tuple[Tensor, Tensor], tuple[int, int]]:
-        return _side_by_side(_PairScore, info, in_dims, (row, column, weight), negative_slope)
+        stacked = (replicas_first(info, dim, x) for dim, x in zip(in_dims, (row, column, weight), strict=False))
+        return _PairScores.apply(*stacked, negative_slope, sizes), (0, 0)
 
 
 class _PairScoreInChunks(torch.autograd.Function):
-    """The same for some rows of some blocks at a time. What it returns second is empty."""
+    """The same for blocks of one degree, some of their rows at a time. What it returns second is empty.
+
+    Consecutive blocks may have weights of their own, as many of them for each row of ``weight``: so replicas are computed side by side.
+    """
 
     @staticmethod
     def forward(row: Tensor, column: Tensor, weight: Tensor, negative_slope: float) -> tuple[Tensor, Tensor]:
         scores = row.new_empty(*row.shape[:2], column.size(1))
         for number, blocks, rows in _chunks(row, weight.size(0)):
-            part = _PairScore.forward(row[blocks, rows], column[blocks], weight[number : number + 1], negative_slope)[0]
-            scores[blocks, rows] = part
+            pair = _pairs(row[blocks, rows], column[blocks], negative_slope)
+            scores[blocks, rows] = _scores(pair, weight[number])
         return scores, row.new_empty(row.size(0), 0)
 
     @staticmethod
@@ -132,19 +159,22 @@ class _PairScoreInChunks(torch.autograd.Function):
         row, column, weight, scores = ctx.saved_tensors
         grad_row, grad_column, grad_weight = torch.empty_like(row), torch.zeros_like(column), torch.zeros_like(weight)
         for number, blocks, rows in _chunks(row, weight.size(0)):
-            own = weight[number : number + 1]
             pair = _pairs(row[blocks, rows], column[blocks], ctx.negative_slope)
-            part = _grad(grad[blocks, rows], scores[blocks, rows], pair, own, ctx.negative_slope)
-            grad_row[blocks, rows] = part[0]
-            grad_column[blocks] += part[1]
-            grad_weight[number : number + 1] += part[2]
+            own = grad[blocks, rows].flatten(), scores[blocks, rows].flatten(), pair.flatten(0, 2), weight[number]
+            grad_pair, grad_own = _grad(*own, ctx.negative_slope)
+            grad_row[blocks, rows] = grad_pair.view_as(pair).sum(2)
+            grad_column[blocks] += grad_pair.view_as(pair).sum(1)
+            grad_weight[number] += grad_own
         return grad_row, grad_column, grad_weight, None
 
     @staticmethod
     def vmap(
         info: Any, in_dims: tuple[int | None, ...], row: Tensor, column: Tensor, weight: Tensor, negative_slope: float
     ) -> tuple[tuple[Tensor, Tensor], tuple[int, int]]:
-        return _side_by_side(_PairScoreInChunks, info, in_dims, (row, column, weight), negative_slope)
+        row, column, weight = (replicas_first(info, dim, x) for dim, x in zip(in_dims, (row, column, weight), strict=False))
+        scores, empty = _PairScoreInChunks.apply(row.flatten(0, 1), column.flatten(0, 1), weight.flatten(0, 1), negative_slope)
+        size = (info.batch_size, row.size(1))
+        return (scores.unflatten(0, size), empty.unflatten(0, size)), (0, 0)
 
 
 def _chunks(row: Tensor, groups: int) -> Iterator[tuple[int, slice, slice]]:
@@ -165,21 +195,25 @@ def _pairs(row: Tensor, column: Tensor, negative_slope: float) -> Tensor:
     return leaky_relu(row.unsqueeze(2) + column.unsqueeze(1), negative_slope, inplace=True)  # [n, d, d, F]
 
 
-def _grad(grad: Tensor, scores: Tensor, pair: Tensor, weight: Tensor, negative_slope: float) -> tuple[Tensor, Tensor, Tensor]:
-    """Pulls a gradient back to rows, columns and weights."""
-    groups = weight.size(0)
-    grad = torch.ops.aten.tanh_backward(grad, scores).reshape(groups, -1, 1)
-    outer = (grad * weight.unsqueeze(1)).view(pair.shape)
+def _scores(pair: Tensor, weight: Tensor) -> Tensor:
+    return torch.matmul(pair, weight.unsqueeze(-1)).squeeze(-1).tanh_()
+
+
+def _rows_of(rows: Tensor, sizes: Sizes) -> list[Tensor]:
+    """Rows as the blocks that they belong to, :math:`(*, n, d, F)` for every degree."""
+    parts = rows.split([n * d for d, n in sizes], -2)
+    return [part.unflatten(-2, (n, d)) for part, (d, n) in zip(parts, sizes, strict=True)]
+
+
+def _pairs_of(pairs: Tensor, sizes: Sizes) -> list[Tensor]:
+    """Pairs as the blocks that they belong to, :math:`(*, n, d, d, F)` for every degree."""
+    parts = pairs.split([n * d**2 for d, n in sizes], -2)
+    return [part.unflatten(-2, (n, d, d)) for part, (d, n) in zip(parts, sizes, strict=True)]
+
+
+def _grad(grad: Tensor, scores: Tensor, pair: Tensor, weight: Tensor, negative_slope: float) -> tuple[Tensor, Tensor]:
+    """Pulls a gradient back to pairs and weights."""
+    grad = torch.ops.aten.tanh_backward(grad, scores).unsqueeze(-1)
+    outer = grad * weight.unsqueeze(-2)
     grad_pair = torch.ops.aten.leaky_relu_backward(outer, pair, negative_slope, True)  # the sign of pair is all it needs
-    grad_weight = torch.bmm(grad.mT, pair.reshape(groups, -1, pair.size(-1))).squeeze(1)
-    return grad_pair.sum(2), grad_pair.sum(1), grad_weight
-
-
-def _side_by_side(
-    function: type[torch.autograd.Function], info: Any, in_dims: tuple[int | None, ...], tensors: tuple[Tensor, ...], slope: float
-) -> tuple[tuple[Tensor, Tensor], tuple[int, int]]:
-    """Stacks the blocks of all replicas, each with its weights."""
-    row, column, weight = (replicas_first(info, dim, x) for dim, x in zip(in_dims, tensors, strict=False))
-    scores, pair = function.apply(row.flatten(0, 1), column.flatten(0, 1), weight.flatten(0, 1), slope)
-    size = (info.batch_size, row.size(1))
-    return (scores.unflatten(0, size), pair.unflatten(0, size)), (0, 0)
+    return grad_pair, torch.matmul(grad.mT, pair).squeeze(-2)

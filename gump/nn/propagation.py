@@ -8,9 +8,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from gump.kernels import runs_kernels
+from gump.kernels.once_differentiable import once_differentiable
 from gump.linalg import LowRankBlocks
 from gump.line_graph import CompressedTransitions, EulerianLineGraph
 from gump.nn.rows import flat_index, replicas_first
@@ -57,16 +57,13 @@ class Propagation:
                 f"that made the blocks makes the hubs, see gump.nn.Coin.hubs"
             )
         self.blocks, self.line_graph, self.hubs, self.mask = blocks, line_graph, hubs, mask
+        self._sparse: SparseOperator | None = None
         self._flat: tuple[Tensor, tuple[tuple[int, int], ...]] | None = None  # the entries of all blocks, where a kernel reads them
         self._num_dense = sum(g.num_blocks * g.degree for g in line_graph.groups[: len(blocks)])  # arcs that hubs do not own
         self.sparse = (line_graph.device.type == "cpu" and torch.backends.mkl.is_available()) if sparse is None else sparse
         if self.sparse and blocks:
-            _silence_beta_warning()
             values = torch.cat([b.flatten() for b in blocks])
-            self._layout = line_graph.compressed(line_graph.groups[len(blocks) - 1].degree)
-            self._row_values = values.index_select(0, self._layout[0].order)
-            self._column_values = values.detach().index_select(0, self._layout[1].order)
-            self._matrix = _compressed(self._layout[0], self._row_values.detach())  # where the gradient of its entries is sampled
+            self._sparse = SparseOperator(values, *line_graph.compressed(line_graph.groups[len(blocks) - 1].degree))
 
     def __call__(self, h: Tensor, scale: Tensor | None = None) -> Tensor:
         """Propagates one step; with ``scale`` adds that multiple of what was there, as GIN does."""
@@ -95,10 +92,15 @@ class Propagation:
 
     def _in_one_pass(self, h: Tensor) -> Tensor:
         """Makes both moves at once, but for hubs: what the reverses of their arcs get is not said."""
-        if self.sparse:
-            out: Tensor = _SparseProduct.apply(self._row_values, h, self._column_values, self._layout, self._matrix)
+        if self._sparse is not None:
+            out: Tensor = _SparseProduct.apply(self._sparse.row_values, h, self._sparse)
             return out
         return self._by_kernel(h)
+
+    @property
+    def operator(self) -> SparseOperator | None:
+        """The sparse matrix, if it is all that there is to the operator: no hubs, and no padding to leave out."""
+        return self._sparse if self.hubs is None and self.mask is None else None
 
     def _has_kernel(self, h: Tensor) -> bool:
         if not runs_kernels(h, *self.blocks):
@@ -178,32 +180,48 @@ class _Split(torch.autograd.Function):
         return torch.cat([grad[: ctx.first], grad_rest]), None
 
 
-class _SparseProduct(torch.autograd.Function):
-    """The operator as one sparse matrix, compressed by rows for the forward and by columns for the backward."""
+class SparseOperator:
+    """The coins of all vertices and the shift as one sparse matrix, compressed by rows for the forward and by columns for the backward.
 
+    Args:
+        values: The entries of the flattened blocks, one after the other.
+        by_row: The transitions grouped by the arc that gathers.
+        by_column: The transitions grouped by the arc that is gathered from.
+    """
+
+    def __init__(self, values: Tensor, by_row: CompressedTransitions, by_column: CompressedTransitions) -> None:
+        _silence_beta_warning()
+        self.row_values = values.index_select(0, by_row.order)
+        self._column_values = values.detach().index_select(0, by_column.order)
+        self._by_row, self._by_column = by_row, by_column
+        self._matrix = _compressed(by_row, self.row_values.detach())
+
+    def __call__(self, row_values: Tensor, h: Tensor) -> Tensor:
+        """Multiplies states by the matrix, whose entries are given in the order of its rows."""
+        return _product(self._by_row, row_values, h)
+
+    def transposed(self, grad: Tensor) -> Tensor:
+        """Pulls a gradient back to the states."""
+        return _product(self._by_column, self._column_values, grad)
+
+    def sample(self, grad: Tensor, h: Tensor) -> Tensor:
+        """Pulls a gradient back to the entries, in the order of the rows."""
+        return torch.sparse.sampled_addmm(self._matrix, grad.contiguous(), h.t(), beta=0.0).values()
+
+
+class _SparseProduct(torch.autograd.Function):
     @staticmethod
-    def forward(
-        ctx: Any,
-        row_values: Tensor,
-        h: Tensor,
-        column_values: Tensor,
-        layout: tuple[CompressedTransitions, CompressedTransitions],
-        matrix: Tensor,
-    ) -> Tensor:
-        ctx.column_values, ctx.layout, ctx.matrix = column_values, layout, matrix
-        ctx.save_for_backward(h)
-        return _product(layout[0], row_values, h)
+    def forward(ctx: Any, row_values: Tensor, h: Tensor, operator: SparseOperator) -> Tensor:
+        ctx.operator = operator
+        ctx.save_for_backward(h, row_values)
+        return operator(row_values, h)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None, None, None]:
-        (h,) = ctx.saved_tensors
-        grad_values = grad_h = None
-        if ctx.needs_input_grad[0]:
-            grad_values = torch.sparse.sampled_addmm(ctx.matrix, grad.contiguous(), h.t(), beta=0.0).values()
-        if ctx.needs_input_grad[1]:
-            grad_h = _product(ctx.layout[1], ctx.column_values, grad)
-        return grad_values, grad_h, None, None, None
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
+        h, _ = ctx.saved_tensors
+        for_values, for_h, _ = ctx.needs_input_grad
+        return ctx.operator.sample(grad, h) if for_values else None, ctx.operator.transposed(grad) if for_h else None, None
 
 
 def _compressed(layout: CompressedTransitions, values: Tensor) -> Tensor:

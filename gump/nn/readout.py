@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from gump.line_graph import EulerianLineGraph
+from gump.nn.arguments import can_look
 from gump.nn.incidence import sum_of_incoming
 
 
@@ -20,7 +21,8 @@ def mean_of_incoming(h: Tensor, line_graph: EulerianLineGraph, mask: Tensor | No
         - **input:** :math:`(A, F)`
         - **output:** :math:`(N, F)`
     """
-    if line_graph.directed:
-        listed = line_graph.listed.to(h.dtype).unsqueeze(-1)
-        return sum_of_incoming(h * listed, line_graph) / sum_of_incoming(listed, line_graph).clamp_min(1)
-    return sum_of_incoming(h, line_graph, mask) / sum_of_incoming(torch.ones_like(h[:, :1]), line_graph, mask).clamp_min(1)
+    listed = line_graph.listed.to(h.dtype).unsqueeze(-1) if line_graph.directed else None
+    total = sum_of_incoming(h if listed is None else h * listed, line_graph, mask)
+    if mask is None and can_look(line_graph.arcs):
+        return total / line_graph.num_incoming.clamp(min=1).unsqueeze(-1)
+    return total / sum_of_incoming(torch.ones_like(h[:, :1]) if listed is None else listed, line_graph, mask).clamp_min(1)

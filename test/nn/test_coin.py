@@ -278,7 +278,17 @@ def test_attention_that_is_computed_again_is_the_same(monkeypatch):
     kept = coin_of("bounded").scores(x, line_graph)
     monkeypatch.setattr(gump.nn.coin, "KEEP", 0)
     for again, once in zip(coin_of("bounded").scores(x, line_graph), kept, strict=True):
-        assert torch.equal(again, once)
+        torch.testing.assert_close(again, once, rtol=0, atol=1e-15)
+
+
+@pytest.mark.parametrize("kind", LEARNED)
+def test_all_degrees_together_are_each_by_itself(kind):
+    coin, sizes = coin_of(kind), {1: 3, 2: 4, 3: 2, 5: 1}
+    scores = [normal(n, d, d, seed=d).requires_grad_() for d, n in sizes.items()]
+    together, alone = coin.project_all(scores), [coin.project(block) for block in scores]
+    torch.testing.assert_close(together, alone)
+    grads = [torch.autograd.grad(sum(c.pow(3).sum() for c in coins[1:]), scores[1:]) for coins in (together, alone)]
+    torch.testing.assert_close(*grads)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import torch
 from torch.autograd import gradcheck
 
 import gump.nn.pair_score
-from gump.nn.pair_score import pair_score
+from gump.nn.pair_score import pair_score, pair_scores
 
 
 def inputs(num_blocks, d, width):
@@ -80,3 +80,51 @@ def test_the_layout_of_the_arguments_does_not_matter():
     pair_score(*strided, weight.detach(), 0.01).sum().backward()
     torch.testing.assert_close(strided[0].grad, row.grad)
     torch.testing.assert_close(strided[1].grad, column.grad)
+
+
+SIZES = [(1, 3), (2, 4), (5, 1)]
+
+
+def flat_inputs(*lead):
+    generator = torch.Generator().manual_seed(0)
+    num_rows = sum(d * n for d, n in SIZES)
+    shapes = [(*lead, num_rows, 4), (*lead, num_rows, 4), (*lead, 4)]
+    return [torch.randn(shape, generator=generator, dtype=torch.float64, requires_grad=True) for shape in shapes]
+
+
+def plain_of_several(row, column, weight):
+    parts = [d * n for d, n in SIZES]
+    vectors = zip(SIZES, row.split(parts), column.split(parts), strict=True)
+    return [plain(p.view(n, d, -1), q.view(n, d, -1), weight, 0.01) for (d, n), p, q in vectors]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("keep", [True, False])
+def test_several_degrees_together_are_each_by_itself(keep, dtype):
+    arguments = [argument.detach().to(dtype).requires_grad_() for argument in flat_inputs()]
+    results = pair_scores(*arguments, 0.01, SIZES, keep), plain_of_several(*arguments)
+    torch.testing.assert_close(*results)
+    grads = [torch.autograd.grad(sum(block.pow(3).sum() for block in blocks), arguments) for blocks in results]
+    torch.testing.assert_close(*grads)
+    results = pair_scores(*arguments, 0.01, SIZES, keep), plain_of_several(*arguments)
+    grads = [torch.autograd.grad(blocks[1].sum(), arguments) for blocks in results]  # the others are read by nobody
+    torch.testing.assert_close(*grads)
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_several_degrees_of_replicas_have_weights_of_their_own(keep):
+    arguments = flat_inputs(3)
+
+    def loss(*arguments):
+        return sum(block.pow(3).sum() for block in pair_scores(*arguments, 0.01, SIZES, keep))
+
+    together = torch.vmap(lambda *x: tuple(pair_scores(*x, 0.01, SIZES, keep)))(*arguments)
+    for number in range(3):
+        torch.testing.assert_close([b[number] for b in together], plain_of_several(*(x[number] for x in arguments)))
+    ours = torch.autograd.grad(sum(block.pow(3).sum() for block in together), arguments)
+    theirs = torch.autograd.grad(sum(loss(*(x[number] for x in arguments)) for number in range(3)), arguments)
+    torch.testing.assert_close(ours, theirs)
+
+
+def test_no_degree_no_scores():
+    assert pair_scores(torch.empty(0, 4), torch.empty(0, 4), torch.ones(4), 0.01, []) == []

@@ -1,10 +1,12 @@
 """The GCN flavor."""
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
 from gump.nn.arc_linear import ArcFeatures, ArcLinear
-from gump.nn.linear import linear
+from gump.nn.propagated_linear import propagated_linear
 from gump.nn.propagation import Propagation
 
 
@@ -31,8 +33,9 @@ class ArcGCNConv(torch.nn.Module):
         """Draws new weights."""
         self.lin.reset_parameters()
 
-    def forward(self, h: Tensor | ArcFeatures, propagate: Propagation) -> Tensor:
-        """Transforms and propagates."""
+    def forward(self, h: Tensor | ArcFeatures, propagate: Propagation, act: Callable[[Tensor], Tensor] | None = None) -> Tensor:
+        """Transforms and propagates; ``act`` is the nonlinearity that follows, if any."""
         if isinstance(h, ArcFeatures):  # narrower after the weights, which commute with the operator
-            return propagate(self.lin.product(h)) + self.lin.bias
-        return linear(self.lin, propagate(h), propagate.mask)
+            out = propagate(self.lin.product(h)) + self.lin.bias
+            return out if act is None else act(out)
+        return propagated_linear(self.lin, h, propagate, act=act)

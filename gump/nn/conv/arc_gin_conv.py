@@ -7,6 +7,7 @@ from torch import Tensor
 
 from gump.nn.arc_linear import ArcFeatures, ArcLinear
 from gump.nn.linear import linear
+from gump.nn.propagated_linear import propagated_linear
 from gump.nn.propagation import Propagation
 
 
@@ -39,11 +40,11 @@ class ArcGINConv(torch.nn.Module):
         self.lin_out.reset_parameters()
         torch.nn.init.zeros_(self.eps)
 
-    def forward(self, h: Tensor | ArcFeatures, propagate: Propagation) -> Tensor:
-        """Transforms and propagates."""
+    def forward(self, h: Tensor | ArcFeatures, propagate: Propagation, act: Callable[[Tensor], Tensor] | None = None) -> Tensor:
+        """Transforms and propagates; ``act`` is the nonlinearity that follows, if any."""
         scale = 1 + self.eps
         if isinstance(h, ArcFeatures):  # narrower after the weights, which commute with the operator
             first = self.act(propagate(self.lin.product(h), scale) + self.lin.bias)
         else:
-            first = linear(self.lin, propagate(h, scale), propagate.mask, self.act)
-        return linear(self.lin_out, first, propagate.mask)
+            first = propagated_linear(self.lin, h, propagate, scale, self.act)
+        return linear(self.lin_out, first, propagate.mask, act)

@@ -1,5 +1,7 @@
 """The GraphConv flavor."""
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
@@ -32,6 +34,7 @@ class ArcGraphConv(torch.nn.Module):
         self.lin_root.reset_parameters()
         self.lin.reset_parameters()
 
-    def forward(self, h: Tensor | ArcFeatures, propagate: Propagation) -> Tensor:
-        """Transforms and propagates."""
-        return self.lin_root(h) + propagate(self.lin(h))
+    def forward(self, h: Tensor | ArcFeatures, propagate: Propagation, act: Callable[[Tensor], Tensor] | None = None) -> Tensor:
+        """Transforms and propagates; ``act`` is the nonlinearity that follows, if any."""
+        out = self.lin_root(h) + propagate(self.lin(h))
+        return out if act is None else act(out)

@@ -18,7 +18,7 @@ from gump.nn.arguments import check_name
 from gump.nn.coin import MAX_BLOCK, SCORE_RANK, Coin
 from gump.nn.conv import ArcGCNConv, ArcGINConv, ArcGraphConv
 from gump.nn.models.mpnn import MPNN
-from gump.nn.norm import NORMS, make_norm, normalized
+from gump.nn.norm import NORMS, NoNorm, make_norm, normalized
 from gump.nn.propagation import Propagation
 from gump.nn.readout import mean_of_incoming
 from gump.nn.rows import select_rows
@@ -319,6 +319,8 @@ class GUMP(torch.nn.Module):
         """Runs one layer; with ``checkpoint`` its inner states are dropped and computed again in the backward pass."""
 
         def run(h: Tensor | ArcFeatures) -> Tensor:
+            if isinstance(self.norms[k], NoNorm):
+                return self.dropout(self.convs[k](h, propagate, self.act))
             return self.dropout(normalized(self.norms[k], self.act, self.convs[k](h, propagate), mask))
 
         return checkpoint(run, h, use_reentrant=False) if self.checkpoint and self.training else run(h)
