@@ -28,7 +28,7 @@ LARGE = 2**30
 KEEP = 2**26
 """How many numbers the attention of all pairs may keep for the backward; where there are more, they are computed again."""
 
-COINS = ("bounded", "polar", "newton_schulz", "near_identity", "grover", "scores", "ones")
+COINS = ("bounded", "polar", "newton_schulz", "near_identity", "perturbed", "grover", "scores", "ones")
 AT_HUBS = ("bounded", "grover", "ones")
 """The coins that have a form which never builds a block."""
 
@@ -52,6 +52,7 @@ class Coin(torch.nn.Module):
     - ``"newton_schulz"``: ``num_steps`` of the paper's iteration on :math:`\mathbf{B}_v` (Algorithm 2).
     - ``"near_identity"``: :math:`\mathsf{U}[\mathbf{I} + \beta \mathbf{B}_v / \sqrt{1 + \lVert \mathbf{B}_v \rVert_F^2}]`, a control
       that is as orthogonal and as equivariant as the first, around a walk that turns back at every vertex.
+    - ``"perturbed"``: what ``"bounded"`` projects, without the projection, a control that is near the Grover coin and not orthogonal.
     - ``"grover"``: the constant :math:`\mathbf{G}`, a control that ignores the features.
     - ``"scores"``: :math:`\mathbf{B}_v` itself, the ablation without projection.
     - ``"ones"``: the binary adjacency of the line graph, the ablation without weights.
@@ -91,7 +92,7 @@ class Coin(torch.nn.Module):
         in_channels: Width of the arc features.
         attention_channels: The paper's :math:`d'`.
         kind: One of the names above.
-        beta: How far the bounded coin may leave the Grover coin, or the identity, at least 0 and below 1.
+        beta: How far the bounded coin, and those like it, may leave the Grover coin, or the identity, at least 0 and below 1.
         num_steps: The paper's :math:`K`, for ``"newton_schulz"``.
         negative_slope: Of the LeakyReLU.
         scores: ``"additive"`` for those of equation 1, ``"bilinear"`` for those of low rank.
@@ -280,6 +281,8 @@ class Coin(torch.nn.Module):
         scores = scores if scores.dtype == torch.float64 else scores.float()
         if self.kind == "scores":
             return scores
+        if self.kind == "perturbed":
+            return self.perturbed(scores)
         if self.kind in ("bounded", "near_identity") and scores.size(-1) == 1:
             return torch.ones_like(scores)
         if self.kind == "polar":
@@ -304,7 +307,9 @@ class Coin(torch.nn.Module):
 
     def __repr__(self) -> str:
         beta = f", beta={self.beta}"
-        setting = {"bounded": beta, "near_identity": beta, "newton_schulz": f", num_steps={self.num_steps}"}.get(self.kind, "")
+        setting = {"bounded": beta, "near_identity": beta, "perturbed": beta, "newton_schulz": f", num_steps={self.num_steps}"}.get(
+            self.kind, ""
+        )
         setting += ", scores='bilinear'" if self.bilinear and self.kind not in ("grover", "ones") else ""
         setting += f", max_block={self.max_block}" if self.kind in AT_HUBS and self.max_block != MAX_BLOCK else ""
         return f"{type(self).__name__}('{self.kind}'{setting})"

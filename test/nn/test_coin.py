@@ -106,6 +106,14 @@ def test_without_freedom_the_bounded_coins_are_grover_and_the_identity(d):
     torch.testing.assert_close(coin_of("grover")(features(d + 1, "none"), line_graph)[-1][-1], expected[0])
 
 
+@pytest.mark.parametrize("d", [2, 3, 6])
+def test_the_perturbed_coin_is_what_the_bounded_one_projects(d):
+    scores = normal(4, d, d)
+    coin = coin_of("perturbed").project(scores)
+    torch.testing.assert_close(polar_factor(coin), coin_of("bounded").project(scores))
+    assert (unitarity_error(coin) > 1e-2).all()
+
+
 @every_graph
 @pytest.mark.parametrize("attr_width", [0, 2])
 def test_scores_follow_equation_1(attr_width, name):
@@ -296,7 +304,7 @@ def test_all_degrees_together_are_each_by_itself(kind):
     [
         (
             {"kind": "fair"},
-            r"'coin' must be one of bounded, polar, newton_schulz, near_identity, grover, scores, ones \(got 'fair'\)",
+            r"'coin' must be one of bounded, polar, newton_schulz, near_identity, perturbed, grover, scores, ones \(got 'fair'\)",
         ),
         ({"beta": -0.1}, r"'beta' must be at least 0 and below 1 \(got -0.1\)"),
         ({"beta": 1.0}, r"'beta' must be at least 0 and below 1 \(got 1.0\)"),
@@ -315,6 +323,7 @@ def test_repr_names_the_coin_and_its_setting():
         "Coin('polar')",
         "Coin('newton_schulz', num_steps=10)",
         "Coin('near_identity', beta=0.9)",
+        "Coin('perturbed', beta=0.9)",
         "Coin('grover')",
         "Coin('scores')",
     ]
