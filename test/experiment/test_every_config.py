@@ -26,6 +26,7 @@ from gump.experiment.registry import DATASETS, MODELS, takes_line_graph
 from gump.experiment.store import GraphStore
 from gump.experiment.task import TASKS
 from gump.experiment.trainer import Trainer
+from gump.nn import PRESETS
 
 FOLDER = Path(__file__).parents[2] / "configs"
 PATHS = [path.relative_to(FOLDER).as_posix() for path in sorted(FOLDER.rglob("*.toml"))]
@@ -116,6 +117,13 @@ def test_its_epoch_is_selected_as_its_benchmark_or_the_code_that_it_follows_has_
             training.threshold > 1 or path == "search/enzymes_gin_gump_long.toml"
         )  # FoSR's rule, and a rate that ends at zero
         assert training.select == ("last" if until_the_end else "loss")
+
+
+@pytest.mark.parametrize("path", [path for path in PATHS if path.startswith("paper/")])
+def test_the_paper_to_the_letter_is_its_preset_at_the_depths_and_rates_of_the_table(path: str) -> None:
+    (config,), (usual,) = load_config(FOLDER / path), load_config(FOLDER / path.replace("paper/", "tu/"))
+    assert config.settings["model"] == usual.settings["model"] | PRESETS["paper"]
+    assert config.training == usual.training
 
 
 @pytest.mark.parametrize("path", PATHS)

@@ -4,7 +4,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from graphs import SYMMETRIC, Graph, barbell, path, random_graph, star
+from graphs import SYMMETRIC, Graph, barbell, clique, path, random_graph, star
 from torch_geometric.data import Data
 
 from gump.experiment import explore
@@ -12,6 +12,7 @@ from gump.experiment.explore import HIDDEN_CHANNELS, MAX_TRANSITIONS, Found, exp
 from gump.linalg import unitarity_error
 from gump.line_graph import EulerianLineGraph
 from gump.nn import GUMP
+from gump.nn.coin import MAX_BLOCK, SCORE_RANK
 
 
 def found(graph: Graph, num_features: int | None = 3) -> Found:
@@ -24,12 +25,13 @@ def line_graph_of(content: dict[str, Any]) -> EulerianLineGraph:
     return EulerianLineGraph.from_edge_index(torch.from_numpy(content["arcs"]), len(content["label"]))
 
 
-@pytest.mark.parametrize(("key", "coin"), [("bounded", "bounded"), ("newton_schulz", "newton_schulz")])
-def test_walks_are_those_of_a_fresh_model(key: str, coin: str) -> None:
-    graph = found(barbell(4))
-    content = exploration(graph, seed=5, max_vertices=50)
+@pytest.mark.parametrize("drawn", [barbell(4), star(MAX_BLOCK + 1), star(199)])
+@pytest.mark.parametrize("key", ["bounded", "newton_schulz"])
+def test_walks_are_those_of_a_fresh_model(key: str, drawn: Graph) -> None:
+    graph = found(drawn)
+    content = exploration(graph, seed=5, max_vertices=200)
     torch.manual_seed(5)
-    model = GUMP(3, HIDDEN_CHANNELS, num_layers=1, coin=coin).double()
+    model = GUMP(3, HIDDEN_CHANNELS, num_layers=1, coin=key).double()
     expected = model.propagation_matrix(graph.data.x.double(), graph.data.edge_index).to_dense()
     row, column = line_graph_of(content).transitions()
     operator = torch.zeros_like(expected).index_put((row, column), torch.from_numpy(content[key]))
@@ -42,6 +44,13 @@ def test_the_default_walk_is_unitary_where_the_published_one_is_not() -> None:
     errors = [float(unitarity_error(coin)) for coin in center]
     assert errors[0] == pytest.approx(0.75**0.5, abs=1e-6), "a block of rank one"
     assert errors[1] < 1e-14
+
+
+def test_the_default_walk_is_unitary_at_a_hub() -> None:
+    content = exploration(found(star(199)), seed=0, max_vertices=200)
+    assert content["bounded"].size == content["newton_schulz"].size == 199 + 199**2
+    assert float(unitarity_error(torch.from_numpy(content["bounded"][-(199**2) :]).view(199, 199))) < 1e-14
+    assert (content["max_block"], content["score_rank"]) == (MAX_BLOCK, SCORE_RANK)
 
 
 def test_the_adjacency_is_normalized_with_self_loops() -> None:
@@ -156,7 +165,11 @@ def test_a_graph_of_a_benchmark_is_found(data_root: Path) -> None:
         (lambda: neighborhood(found(path(3)), 3, 1), r"'--around' must be a vertex from 0 to 2 of drawn \(got 3\)"),
         (
             lambda: exploration(found(path(9)), 0, 8),
-            r"at most 8 vertices to be drawn \(got 9 in drawn\); take a part of it with --around VERTEX --hops NUMBER, or raise --max-vertices",
+            r"at most 8 vertices to be drawn \(got 9 in drawn\); .*, such as --around 0 --hops 1, or raise --max-vertices",
+        ),
+        (
+            lambda: exploration(neighborhood(found(path(9)), 4, 3), 0, 5),
+            r"got 7 in drawn, 3 hops around vertex 4\); take fewer --hops, or another vertex after --around, or raise --max-vertices",
         ),
     ],
 )
@@ -169,9 +182,19 @@ def test_a_page_that_would_be_too_heavy_is_refused(monkeypatch: pytest.MonkeyPat
     assert MAX_TRANSITIONS >= 200 * 30**2, "a graph of 200 vertices may be rather dense"
     monkeypatch.setattr(explore, "MAX_TRANSITIONS", 19)
     with pytest.raises(
-        ValueError, match=r"squared degrees that sum to at most 19 \(got 20 in drawn\).*--around VERTEX --hops NUMBER"
+        ValueError, match=r"squared degrees that sum to at most 19 \(got 34 in drawn\).*such as --around 0 --hops 1"
     ):
-        exploration(found(star(4)), seed=0, max_vertices=50)
+        exploration(found(barbell(3)), seed=0, max_vertices=50)
+
+
+def test_a_clique_is_not_told_to_take_a_neighborhood_which_is_the_clique_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(explore, "MAX_TRANSITIONS", 19)
+    message = "; even vertex 0, which has the fewest neighbors, 4, has too many of them; take a graph with fewer edges"
+    with pytest.raises(ValueError, match=message):
+        exploration(found(clique(5)), seed=0, max_vertices=50)
+    monkeypatch.setattr(explore, "MAX_TRANSITIONS", 100)
+    with pytest.raises(ValueError, match=f"at most 4 vertices .*{message}, or raise --max-vertices"):
+        exploration(found(clique(5)), seed=0, max_vertices=4)
 
 
 def test_repeated_edges_and_self_loops_are_legal() -> None:
