@@ -12,6 +12,7 @@ import triton.language as tl
 from torch import Tensor
 
 from gump.kernels import LAUNCHED
+from gump.kernels.once_differentiable import once_differentiable
 from gump.kernels.stacking import one_replica, pointer_to, stack_replicas
 from gump.kernels.tiling import Sizes, chunk_of, find_entries, find_tile, tilings
 
@@ -139,7 +140,7 @@ class Spread(torch.autograd.Function):
         ctx.save_for_backward(source, reverse, mask)
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
+    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         """Sums what leaves a vertex, and what arrives."""
         source, reverse, mask = ctx.saved_tensors
@@ -170,7 +171,7 @@ class Collect(torch.autograd.Function):
         ctx.save_for_backward(source, target, mask)
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
+    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         """Hands every arc what the vertex at its end has."""
         source, target, mask = ctx.saved_tensors

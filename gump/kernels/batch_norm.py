@@ -13,6 +13,7 @@ import triton.language as tl
 from torch import Tensor
 
 from gump.kernels import LAUNCHED
+from gump.kernels.once_differentiable import once_differentiable
 from gump.kernels.stacking import pointer_to
 
 TILE = 2048
@@ -259,7 +260,7 @@ class BatchNormalization(torch.autograd.Function):
         ctx.save_for_backward(x, mask, weight, bias, mean, rstd, share)
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
+    @once_differentiable
     def backward(ctx: Any, grad: Tensor | None, *_: None) -> tuple[Tensor | None, ...]:
         r"""Pulls a gradient back to the rows, the factors and the summands.
 

@@ -12,6 +12,7 @@ import triton.language as tl
 from torch import Tensor
 
 from gump.kernels import LAUNCHED
+from gump.kernels.once_differentiable import once_differentiable
 from gump.kernels.stacking import one_replica, pointer_to, stack_replicas
 from gump.kernels.tiling import Sizes, chunk_of, find_entries, find_tile, tilings
 
@@ -105,7 +106,7 @@ class CoinShift(torch.autograd.Function):
         ctx.save_for_backward(*tensors)
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
+    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         """Pulls a gradient back to states, blocks and factors."""
         h, values, reverse, mask, scale = ctx.saved_tensors

@@ -12,6 +12,7 @@ import triton.language as tl
 from torch import Tensor
 
 from gump.kernels import LAUNCHED
+from gump.kernels.once_differentiable import once_differentiable
 from gump.kernels.stacking import one_replica, pointer_to, stack_replicas
 
 MAX_WIDTH = 256
@@ -139,7 +140,7 @@ class Linear(torch.autograd.Function):
         ctx.save_for_backward(x, weight, mask, output if ctx.relu else None)
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
+    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         """Pulls a gradient back to the rows, the weights and the bias, in one pass."""
         x, weight, mask, y = ctx.saved_tensors

@@ -11,6 +11,7 @@ import triton.language as tl
 from torch import Tensor
 
 from gump.kernels import LAUNCHED
+from gump.kernels.once_differentiable import once_differentiable
 from gump.kernels.stacking import one_replica, stack_replicas
 from gump.kernels.tiling import Sizes, find_entries, find_tile, tilings, unflatten
 
@@ -102,7 +103,7 @@ class PairScore(torch.autograd.Function):
         ctx.save_for_backward(*tensors, output)
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
+    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         """Pulls a gradient back to rows, columns and weights."""
         return *_Pulled.apply(*ctx.saved_tensors, grad, ctx.negative_slope, ctx.sizes), None, None

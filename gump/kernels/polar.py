@@ -15,6 +15,7 @@ import triton.language as tl
 from torch import Tensor
 
 from gump.kernels import LAUNCHED
+from gump.kernels.once_differentiable import once_differentiable
 from gump.kernels.stacking import stack_replicas
 from gump.kernels.tiling import Sizes, find_entries, find_tile, flatten, tilings, unflatten
 
@@ -105,7 +106,7 @@ class BoundedFactor(torch.autograd.Function):
         ctx.save_for_backward(values)
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
+    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         """Pulls a gradient back to the entries."""
         return _Pulled.apply(*ctx.saved_tensors, grad, *ctx.settings), None, None, None
