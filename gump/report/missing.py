@@ -14,7 +14,7 @@ UNAVAILABLE = {"peptides-structural": "the targets of Peptides-struct, a file of
 
 
 def missing(planned: Sequence[Record], records: Iterable[Record]) -> pd.DataFrame:
-    """Finds the configurations that stand for something published and have no record: one row each, or for every point that lacks one.
+    """Finds the configurations that have no record: one row each, or for every point that lacks one.
 
     ``table``, ``dataset`` and ``method`` are as in :func:`gump.report.table.table`; ``variant`` is the point, and empty if the whole
     configuration is missing.
@@ -27,7 +27,7 @@ def missing(planned: Sequence[Record], records: Iterable[Record]) -> pd.DataFram
     begun = {name for name, _ in done}
     rows: dict[tuple[str, str], dict[str, str]] = {}
     for plan, found in zip(planned, labels_of(planned) if planned else [], strict=True):
-        if plan.published and (plan.name, plan.variant) not in done:
+        if (plan.name, plan.variant) not in done:
             variant = plan.variant if plan.name in begun else ""
             rows[plan.name, variant] = {**found._asdict(), "variant": variant}
     return pd.DataFrame(rows.values(), columns=["table", "dataset", "method", "variant"])

@@ -105,10 +105,12 @@ SECTIONS = (
         remark="Rows differ in the coin alone, at settings that were found with the bounded one; the page with every number has paired differences.",
     ),
     Section(
-        "Depth, all else equal",
+        "Depth at a fixed distance",
         "rings",
         remark="The source is always 8 steps away, on rings of 16 vertices with random features that no test graph shares; only the depth grows.",
     ),
+    Section("Link prediction", "links"),
+    Section("Regression", "regression"),
 )
 
 
@@ -126,8 +128,7 @@ def write_summary(
         records: The runs, or the folder that holds their records.
         folder: Where to write the pages with every number, each into a folder of its own.
         path: The summary.
-        planned: Of every configuration, with every point of its sweep, a record without results: the summary names those that stand for
-            something published and have not been run.
+        planned: Of every configuration, with every point of its sweep, a record without results: the summary names those that have not been run.
 
     Returns:
         The summary's path.
@@ -136,7 +137,7 @@ def write_summary(
     results = [record for record in found if label(record).table != SEARCH]
     searches = [record for record in found if label(record).table == SEARCH]
     frame = table(results) if results else pd.DataFrame(columns=["table", "method"])
-    lacking = missing(planned, found)
+    lacking = missing([plan for plan in planned if label(plan).table != SEARCH], found)
     pages = {}
     for name in dict.fromkeys(frame["table"]):
         of_page = [record for record in results if label(record).table == name]
