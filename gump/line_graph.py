@@ -18,6 +18,8 @@ _STALE = (
     "'data' must carry the line graph of its own edges (got one of other edges); apply gump.transforms.AddLineGraph after every "
     "transform that changes edges or vertices"
 )
+_MIXED = "'data' must have line graphs of one kind (got some with directed=True and some with False); apply one AddLineGraph to all"
+_REDUCTIONS = ("mean", "sum", "add", "mul", "min", "max", "any")
 
 
 def _kept(function: Callable[[Any], _T]) -> cached_property[_T]:
@@ -102,6 +104,10 @@ class EulerianLineGraph:
     directed: bool = False
     reduce: str = "mean"
 
+    def __post_init__(self) -> None:
+        if self.reduce not in _REDUCTIONS:
+            raise ValueError(f"'reduce' must be one of {', '.join(map(repr, _REDUCTIONS))} (got {self.reduce!r})")
+
     @classmethod
     def from_edge_index(
         cls, edge_index: Tensor, num_nodes: int | None = None, directed: bool = False, reduce: str = "mean"
@@ -126,8 +132,7 @@ class EulerianLineGraph:
         reverse = torch.empty_like(keys)
         reverse[edge_arc] = mate
         reverse[mate] = edge_arc
-        listed = torch.full_like(keys, not directed, dtype=torch.bool)
-        listed[edge_arc] = True
+        listed = torch.full_like(keys, not directed, dtype=torch.bool).index_fill_(0, edge_arc, True)
         return cls._sorted_by_degree(arcs, reverse, num_nodes, edge_arc, listed, directed, reduce)
 
     @classmethod
@@ -137,10 +142,12 @@ class EulerianLineGraph:
         What needs the edges sorted was done once, by the transform. Only the grouping by degree is done here, since it depends
         on what else is in the batch.
         """
-        if "arc_index" not in data:
+        if "arc_index" not in data or "arc_directed" not in data:
             raise ValueError("'data' must carry a line graph (got none); apply gump.transforms.AddLineGraph to it first")
         arcs, reverse, edge_arc = data.arc_index, data.arc_reverse, data.edge_arc
-        directed = "arc_listed" in data
+        directed, *others = torch.as_tensor(data.arc_directed).reshape(-1).tolist()  # of every graph of a batch
+        if (not directed) in others:
+            raise ValueError(_MIXED)
         fits = edge_arc.numel() == data.edge_index.size(1) and reverse.numel() == arcs.size(1)
         fits = fits and (arcs.numel() == 0 or int(arcs.max()) < int(data.num_nodes or 0))
         if fits and data.batch is not None:
@@ -151,10 +158,11 @@ class EulerianLineGraph:
             edge_arc = edge_arc + first_arc[data.batch[data.edge_index[0]]]
         if not fits or not _lists(arcs, reverse, edge_arc, data.edge_index):
             raise ValueError(_STALE)
-        listed = data.arc_listed if directed else torch.ones_like(reverse, dtype=torch.bool)
+        listed = torch.full_like(reverse, not directed, dtype=torch.bool).index_fill_(0, edge_arc, True)
         return cls._sorted_by_degree(arcs, reverse, int(data.num_nodes or 0), edge_arc, listed, directed, reduce)
 
     @classmethod
+    @torch.inference_mode(False)  # what is made there could not be used in training later
     def _sorted_by_degree(
         cls, arcs: Tensor, reverse: Tensor, num_nodes: int, edge_arc: Tensor, listed: Tensor, directed: bool, reduce: str
     ) -> EulerianLineGraph:
@@ -162,8 +170,7 @@ class EulerianLineGraph:
         degree = arcs[0].bincount(minlength=num_nodes)
         sizes = enumerate(degree.bincount().tolist())
         order = degree[arcs[0]].argsort(stable=True)
-        rank = torch.empty_like(order)
-        rank[order] = torch.arange(order.numel(), device=order.device)
+        rank = torch.empty_like(order).scatter_(0, order, torch.arange(order.numel(), device=order.device))
         return cls(
             arcs=arcs[:, order],
             reverse=rank[reverse[order]],
@@ -226,8 +233,7 @@ class EulerianLineGraph:
     @_kept
     def block_degree(self) -> Tensor:
         """The degree of every block's vertex, in the order of :attr:`groups`."""
-        degree = torch.tensor(list(self.block_sizes), device=self.device, dtype=torch.long)
-        count = torch.tensor(list(self.block_sizes.values()), device=self.device, dtype=torch.long)
+        degree, count = torch.tensor(list(self.block_sizes.items()), device=self.device, dtype=torch.long).view(-1, 2).unbind(1)
         return degree.repeat_interleave(count, output_size=self.num_blocks)
 
     @_kept
@@ -336,18 +342,20 @@ class EulerianLineGraph:
             - **input:** :math:`(E, *)`
             - **output:** :math:`(A, *)`
         """
-        if edge_attr.size(0) != self.edge_arc.numel():
-            raise ValueError(
-                f"'edge_attr' must have one row for each of the {self.edge_arc.numel()} edges (got {edge_attr.size(0)})"
-            )
+        self.check_edge_rows("edge_attr", edge_attr)
         attr = scatter(edge_attr, self.edge_arc, dim_size=self.num_arcs, reduce=self.reduce).to(edge_attr.dtype)
         own = torch.zeros(self.num_arcs, dtype=torch.bool, device=self.device).index_fill_(0, self.edge_arc, True)
         return torch.where(own.view(-1, *[1] * (attr.dim() - 1)), attr, attr[self.reverse])
 
+    def check_edge_rows(self, name: str, rows: Tensor) -> None:
+        """Refuses what has not one row for each of the input's edges; ``name`` is what the caller calls it."""
+        if rows.size(0) != self.edge_arc.numel():
+            raise ValueError(f"'{name}' must have one row for each of the {self.edge_arc.numel()} edges (got {rows.size(0)})")
+
+    @torch.inference_mode(False)
     def to(self, device: torch.device | str) -> EulerianLineGraph:
         """Copies the structure to a device."""
-        tensors = {name: getattr(self, name).to(device) for name in ("arcs", "reverse", "edge_arc", "listed")}
-        return replace(self, **tensors)
+        return replace(self, **{name: getattr(self, name).to(device) for name in ("arcs", "reverse", "edge_arc", "listed")})
 
     def __repr__(self) -> str:
         return (
@@ -358,16 +366,26 @@ class EulerianLineGraph:
 
 def _checked_num_nodes(edge_index: Tensor, num_nodes: int | None) -> int:
     """Judges the input of :meth:`EulerianLineGraph.from_edge_index` and fills in what was left out."""
+    check_edge_index(edge_index)
+    if num_nodes is not None and (not hasattr(num_nodes, "__index__") or num_nodes < 0):
+        raise ValueError(f"'num_nodes' must be an integer that is not negative (got {num_nodes!r})")
+    smallest, largest = (0, -1) if edge_index.numel() == 0 else map(int, edge_index.aminmax())
+    num_nodes = largest + 1 if num_nodes is None else int(num_nodes)
+    if smallest < 0 or largest >= num_nodes:
+        wrong = smallest if smallest < 0 else largest
+        raise ValueError(f"'edge_index' must name vertices from 0 to num_nodes - 1 = {num_nodes - 1} (got {wrong})")
+    return num_nodes
+
+
+def check_edge_index(edge_index: Tensor) -> None:
+    """Refuses what is not a list of edges, without a look at its values."""
+    if not isinstance(edge_index, Tensor):
+        raise ValueError(f"'edge_index' must be a tensor (got {type(edge_index).__name__}); pass torch.as_tensor(edge_index)")
     if edge_index.dim() != 2 or edge_index.size(0) != 2:
         raise ValueError(f"'edge_index' must have shape [2, num_edges] (got {list(edge_index.shape)})")
     if edge_index.dtype != torch.long:
-        raise ValueError(f"'edge_index' must hold integers of type torch.long (got {edge_index.dtype})")
-    smallest, largest = (0, -1) if edge_index.numel() == 0 else map(int, edge_index.aminmax())
-    num_nodes = largest + 1 if num_nodes is None else num_nodes
-    if smallest < 0 or largest >= num_nodes:
-        offender = smallest if smallest < 0 else largest
-        raise ValueError(f"'edge_index' must name vertices from 0 to num_nodes - 1 = {num_nodes - 1} (got {offender})")
-    return num_nodes
+        advice = "" if edge_index.is_floating_point() else "; call .long()"
+        raise ValueError(f"'edge_index' must hold integers of type torch.long (got {edge_index.dtype}){advice}")
 
 
 def _lists(arcs: Tensor, reverse: Tensor, edge_arc: Tensor, edge_index: Tensor) -> bool:

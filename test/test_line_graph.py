@@ -3,6 +3,7 @@
 import itertools
 
 import networkx as nx
+import numpy as np
 import pytest
 import torch
 from graphs import DEVICES, SYMMETRIC, clique, path, random_graph
@@ -163,7 +164,10 @@ def test_it_lives_where_its_input_lives_and_moves_on_demand(device):
     ("edge_index", "message"),
     [
         (torch.zeros(3, 2, dtype=torch.long), r"'edge_index' must have shape \[2, num_edges\] \(got \[3, 2\]\)"),
-        (torch.zeros(2, 1), r"'edge_index' must hold integers of type torch.long \(got torch.float32\)"),
+        (torch.zeros(2, 1), r"'edge_index' must hold integers of type torch.long \(got torch.float32\)$"),
+        (torch.zeros(2, 1).int(), r"'edge_index' must hold integers of type torch.long \(got torch.int32\); call .long\(\)"),
+        ([[0], [1]], r"'edge_index' must be a tensor \(got list\); pass torch.as_tensor\(edge_index\)"),
+        (np.zeros((2, 1)), r"'edge_index' must be a tensor \(got ndarray\)"),
         (torch.tensor([[0], [3]]), r"'edge_index' must name vertices from 0 to num_nodes - 1 = 2 \(got 3\)"),
         (torch.tensor([[0], [-1]]), r"'edge_index' must name vertices from 0 to num_nodes - 1 = 2 \(got -1\)"),
         (path(3)[0], r"'edge_attr' must have one row for each of the 2 edges \(got 3\)"),
@@ -195,3 +199,33 @@ def test_every_vertex_knows_the_arcs_that_begin_and_that_end_there(seed: int, di
         assert sorted(incoming[own].tolist()) == (line_graph.arcs[1] == v).nonzero().flatten().tolist()
         assert int(line_graph.num_incoming[v]) == int(((line_graph.arcs[1] == v) & line_graph.listed).sum())
     assert int(pointer[-1]) == line_graph.num_arcs
+
+
+@pytest.mark.parametrize("num_nodes", [2.0, -1, "3"])
+def test_a_number_of_vertices_that_is_none_is_refused(num_nodes: object) -> None:
+    with pytest.raises(ValueError, match=rf"'num_nodes' must be an integer that is not negative \(got {num_nodes!r}\)"):
+        EulerianLineGraph.from_edge_index(torch.empty(2, 0, dtype=torch.long), num_nodes)
+
+
+def test_numbers_may_come_from_numpy() -> None:
+    assert EulerianLineGraph.from_edge_index(path(3)[0], np.int64(4)).num_nodes == 4
+
+
+def test_a_way_to_merge_that_does_not_exist_is_refused_at_once() -> None:
+    with pytest.raises(ValueError, match=r"'reduce' must be one of 'mean', 'sum', .* \(got 'foo'\)"):
+        EulerianLineGraph.from_edge_index(path(3)[0], reduce="foo")
+    edge_attr = torch.ones(2, 1)
+    for reduce in ("mean", "sum", "add", "mul", "min", "max", "any"):
+        assert EulerianLineGraph.from_edge_index(path(3)[0], reduce=reduce).arc_attr(edge_attr).shape == (4, 1)
+
+
+def test_what_is_built_in_inference_mode_can_be_trained_with() -> None:
+    with torch.inference_mode():
+        built = EulerianLineGraph.from_edge_index(clique(4)[0].clone())
+        moved = built.to("cpu")
+        assert not built.to("meta").arcs.is_inference()
+    for line_graph in (built, moved):
+        tensors = [line_graph.arcs, line_graph.reverse, line_graph.edge_arc, line_graph.listed, line_graph.arc_degree]
+        assert not any(t.is_inference() for t in tensors)
+        x = torch.ones(line_graph.num_arcs, requires_grad=True)
+        assert torch.autograd.grad(x[line_graph.reverse].square().sum(), x)[0].tolist() == [2.0] * line_graph.num_arcs

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any
 
 import torch
@@ -21,6 +22,9 @@ CUSHION, SAFETY = 0.024, 1.001
 SMALL, MANY = 6, 1300
 """Blocks up to this size, and together of more numbers than this, go by arithmetic along the batch on a CPU; of fewer, the calls cost more."""
 
+UNITARY = 1024
+"""How many units of rounding the unitarity error of a factor may have before it is an error; of blocks within bounds it has about 30 at most."""
+
 
 def polar_factor(
     blocks: Tensor, num_steps: int | None = None, bounds: tuple[float, float] | None = None, check_finite: bool = True
@@ -33,7 +37,8 @@ def polar_factor(
 
     **Exact** (the default). For :math:`d = 1` it is a sign, for :math:`d = 2` a closed form. Above, a composition of odd quintics
     drives all singular values to one by products alone, and blocks that are still not orthogonal to rounding are decomposed in
-    float64. With ``bounds`` the quintics are fitted to them, nothing is left to flag, and nothing waits for the device.
+    float64. With ``bounds`` the quintics are fitted to them, nothing is left to flag, and nothing waits for the device; a block with a singular
+    value outside of them gets a matrix that is far from orthogonal.
     The backward solves :math:`\mathbf{P}\mathbf{Y} + \mathbf{Y}\mathbf{P} = \mathbf{U}^{\top}\mathbf{G} -
     \mathbf{G}^{\top}\mathbf{U}` with :math:`\mathbf{P} = \mathbf{U}^{\top}\mathbf{B}` and returns :math:`\mathbf{U}\mathbf{Y}`.
 
@@ -58,7 +63,8 @@ def polar_factor(
         blocks: Real square matrices. Half precisions are computed and returned in float32, also under autocast.
         num_steps: The number of Newton-Schulz steps; none for the exact factor.
         bounds: An interval that is known to hold every singular value; for the exact factor only.
-        check_finite: Whether to refuse NaN and infinity, which costs one pass and one wait for the device.
+        check_finite: Whether to refuse NaN and infinity, and factors that are not orthogonal because ``bounds`` do not hold, which costs a
+            pass and a wait for the device each.
 
     Shapes:
         - **input:** :math:`(*, d, d)`
@@ -70,6 +76,8 @@ def polar_factor(
                 [-1.,  0.]])
     """
     check_blocks(blocks, check_finite)
+    if num_steps is not None and not isinstance(num_steps, Integral):
+        raise ValueError(f"'num_steps' must be an integer (got {num_steps!r})")
     if num_steps is not None and num_steps < 0:
         raise ValueError(f"'num_steps' must not be negative (got {num_steps})")
     if bounds is not None and not 0 < bounds[0] <= bounds[1]:
@@ -79,14 +87,35 @@ def polar_factor(
     with torch.autocast(blocks.device.type, enabled=False):
         matrices = blocks if blocks.dtype == torch.float64 else blocks.float()
         matrices = matrices.reshape(-1, *blocks.shape[-2:])
-        if bounds is not None and runs_kernels(matrices):
+        if num_steps is not None:
+            factor = _NewtonSchulz.apply(matrices, num_steps)
+        elif bounds is not None and _has_kernel(matrices):
             from gump.kernels.polar import bounded_factors
-            from gump.kernels.tiling import MAX_DEGREE
 
-            if blocks.size(-1) <= MAX_DEGREE:
-                return bounded_factors([matrices], quintics_within(bounds, matrices.dtype))[0].view(blocks.shape)
-        factor = _PolarFactor.apply(matrices, bounds) if num_steps is None else _NewtonSchulz.apply(matrices, num_steps)
+            (factor,) = bounded_factors([matrices], quintics_within(bounds, matrices.dtype))
+        else:
+            factor = _PolarFactor.apply(matrices, bounds)
+        if check_finite and bounds is not None:
+            _check_within(factor.detach(), bounds)
         return factor.view(blocks.shape)
+
+
+def _has_kernel(blocks: Tensor) -> bool:
+    if not runs_kernels(blocks):
+        return False
+    from gump.kernels.tiling import MAX_DEGREE
+
+    return blocks.size(-1) <= MAX_DEGREE
+
+
+def _check_within(factor: Tensor, bounds: tuple[float, float]) -> None:
+    """Refuses a factor that is not orthogonal by more than rounding, as blocks beyond the bounds have it."""
+    worst = float(unitarity_error(factor).max())
+    if not worst <= UNITARY * torch.finfo(factor.dtype).eps:
+        raise ValueError(
+            f"'bounds' must hold every singular value of 'blocks' (got {bounds}, which leave a unitarity error of {worst:.2g}); leave them out "
+            f"if none are known"
+        )
 
 
 def quintics_within(bounds: tuple[float, float], dtype: torch.dtype) -> tuple[Quintic, ...]:

@@ -33,6 +33,8 @@ def unitarity_error(blocks: Tensor) -> Tensor:
 
 def check_blocks(blocks: Tensor, check_finite: bool = False) -> None:
     """Refuses what is not a batch of real square matrices."""
+    if not isinstance(blocks, Tensor):
+        raise ValueError(f"'blocks' must be a tensor (got {type(blocks).__name__}); pass torch.as_tensor(blocks)")
     if blocks.dim() < 2 or blocks.size(-1) != blocks.size(-2):
         raise ValueError(f"'blocks' must be square matrices of shape [..., d, d] (got {list(blocks.shape)})")
     if not blocks.is_floating_point():

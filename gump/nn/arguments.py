@@ -1,6 +1,7 @@
 """Checks of the arguments that models share."""
 
 from collections.abc import Collection
+from numbers import Integral
 
 import torch
 from torch import Tensor
@@ -14,6 +15,40 @@ def check_name(argument: str, name: str | None, known: Collection[str], optional
     if name not in known and not (optional and name is None):
         names = [f"'{k}'" for k in known] + (["None"] if optional else [])
         raise ValueError(f"'{argument}' must be one of {', '.join(names)} (got {name!r})")
+
+
+def check_counts(least: int, **counts: int | None) -> None:
+    """Refuses what is not an integer, or below the least; none is left out."""
+    for argument, value in counts.items():
+        if value is not None and not isinstance(value, Integral):
+            raise ValueError(f"'{argument}' must be an integer (got {value!r})")
+        if value is not None and value < least:
+            raise ValueError(f"'{argument}' must be at least {least} (got {value})")
+
+
+def check_features(x: Tensor, in_channels: int, weight: Tensor) -> None:
+    """Refuses vertex features that do not fit a model; ``weight`` is one of its parameters. Looks at shapes and types alone.
+
+    Example:
+        >>> check_features(torch.ones(5, 2), 3, torch.ones(8, 3))
+        Traceback (most recent call last):
+        ...
+        ValueError: 'x' must have 3 columns, the model's in_channels (got 2)
+    """
+    if not isinstance(x, Tensor):
+        raise ValueError(f"'x' must be a tensor (got {type(x).__name__}); pass torch.as_tensor(x)")
+    if x.dim() != 2:
+        raise ValueError(
+            f"'x' must have shape [num_nodes, in_channels] (got {list(x.shape)})"
+            + ("; call x.unsqueeze(-1)" if x.dim() == 1 else "")
+        )
+    if x.size(1) != in_channels:
+        raise ValueError(f"'x' must have {in_channels} columns, the model's in_channels (got {x.size(1)})")
+    if not x.is_floating_point():
+        raise ValueError(f"'x' must be real floating-point features (got {x.dtype}); call .float(), or embed what are categories")
+    cast = torch.is_autocast_enabled(x.device.type) and torch.float64 not in (x.dtype, weight.dtype)
+    if x.dtype != weight.dtype and not cast:
+        raise ValueError(f"'x' must have the type of the model, {weight.dtype} (got {x.dtype}); call x.to({weight.dtype})")
 
 
 def can_look(x: Tensor) -> bool:

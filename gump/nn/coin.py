@@ -14,7 +14,7 @@ from gump.linalg.perturbed_polar import perturbed, perturbed_polar
 from gump.linalg.polar import quintics_within
 from gump.line_graph import BlockGroup, EulerianLineGraph
 from gump.nn.arc_linear import check_width
-from gump.nn.arguments import check_name
+from gump.nn.arguments import check_counts, check_name
 from gump.nn.incidence import at_arcs
 from gump.nn.pair_score import pair_scores
 
@@ -121,9 +121,8 @@ class Coin(torch.nn.Module):
         if kind not in COINS:
             raise ValueError(f"'coin' must be one of {', '.join(COINS)} (got '{kind}')")
         check_name("scores", scores, SCORES)
-        for argument, value in (("score_rank", score_rank), ("max_block", max_block)):
-            if value < 1:
-                raise ValueError(f"'{argument}' must be at least 1 (got {value})")
+        check_counts(1, in_channels=in_channels, attention_channels=attention_channels, score_rank=score_rank, max_block=max_block)
+        check_counts(0, num_steps=num_steps)
         if not 0 <= beta < 1:
             raise ValueError(f"'beta' must be at least 0 and below 1 (got {beta})")
         self.kind, self.beta, self.num_steps, self.negative_slope = kind, beta, num_steps, negative_slope

@@ -11,7 +11,7 @@ from gump.line_graph import EulerianLineGraph
 class AddLineGraph(BaseTransform):
     """Puts the Eulerian line graph on a graph, as plain tensors that a PyG ``DataLoader`` batches.
 
-    Adds ``arc_index``, ``arc_reverse``, ``edge_arc`` and, if directed, ``arc_listed``; ``edge_index`` and the features stay as they are.
+    Adds ``arc_index``, ``arc_reverse``, ``edge_arc`` and ``arc_directed``; ``edge_index`` and the features stay as they are.
     Apply it last: a transform that changes edges or vertices leaves it behind, and :meth:`gump.EulerianLineGraph.from_data` then refuses.
     ``arc_index`` holds vertices, so PyG shifts it by the number of nodes like every ``*_index``. ``arc_reverse`` and ``edge_arc``
     hold arcs and count from the first arc of their own graph; :meth:`gump.EulerianLineGraph.from_data` adds where that lies in
@@ -33,9 +33,7 @@ class AddLineGraph(BaseTransform):
         """Adds the line graph to a copy of the graph."""
         line_graph = EulerianLineGraph.from_edge_index(data.edge_index, data.num_nodes, self.directed)
         data.arc_index, data.arc_reverse = line_graph.arcs, line_graph.reverse
-        data.edge_arc = line_graph.edge_arc
-        if self.directed:
-            data.arc_listed = line_graph.listed
+        data.edge_arc, data.arc_directed = line_graph.edge_arc, self.directed
         return data
 
     def __repr__(self) -> str:

@@ -1,5 +1,7 @@
 """The orthogonal factor of many small matrices, exact or by the paper's iteration."""
 
+import math
+
 import pytest
 import scipy.linalg
 import torch
@@ -191,6 +193,14 @@ def test_it_is_differentiable_once(mode):
         (torch.zeros(0, 2, 2), {}, r"'blocks' must not be empty \(got \[0, 2, 2\]\)"),
         (torch.tensor([[float("nan")]]), {}, r"'blocks' must be finite \(got 1 entries that are NaN or infinite\)"),
         (torch.full((2, 2), float("inf")), {}, r"'blocks' must be finite \(got 4 entries that are NaN or infinite\)"),
+        ([[1.0]], {}, r"'blocks' must be a tensor \(got list\); pass torch.as_tensor\(blocks\)"),
+        (torch.eye(2), {"num_steps": 2.5}, r"'num_steps' must be an integer \(got 2.5\)"),
+        (
+            2 * torch.eye(3),
+            {"bounds": (0.9, 1.1)},
+            r"'bounds' must hold every singular value of 'blocks' \(got \(0.9, 1.1\), which leave",
+        ),
+        (99 * torch.eye(3), {"bounds": (0.9, 1.1)}, r"'bounds' must hold every singular value .* a unitarity error of (inf|nan)\)"),
         (torch.eye(2), {"num_steps": -1}, r"'num_steps' must not be negative \(got -1\)"),
         (torch.eye(2), {"num_steps": 1, "bounds": BOUNDS}, r"'bounds' must be left out with 'num_steps' \(got both\)"),
         (torch.eye(3), {"bounds": (0.0, 1.0)}, r"'bounds' must satisfy 0 < bounds\[0\] <= bounds\[1\] \(got \(0.0, 1.0\)\)"),
@@ -208,3 +218,17 @@ def test_a_block_has_one_factor_however_many_are_beside_it(d):
     together = polar_factor(blocks)
     alone = torch.cat([polar_factor(block.unsqueeze(0)) for block in blocks])
     torch.testing.assert_close(together, alone, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("bounds", [(0.9, 1.1), (0.1, 1.9), (1e-4, 1.0), (1e-6, 10.0)])
+@pytest.mark.parametrize("d", [1, 2, 3, 8, 65])
+def test_bounds_that_hold_are_never_refused(d, bounds, dtype):
+    left, right = torch.linalg.qr(torch.randn(2, 3, d, d, dtype=torch.float64, generator=torch.Generator().manual_seed(0)))[0]
+    sigma = torch.logspace(*(math.log10(bound) for bound in bounds), d, dtype=torch.float64)
+    factor = polar_factor(((left * sigma) @ right).to(dtype), bounds=bounds)
+    assert unitarity_error(factor).max() < 64 * torch.finfo(dtype).eps
+
+
+def test_whoever_does_not_look_gets_what_bounds_make_of_it():
+    assert unitarity_error(polar_factor(2 * torch.eye(3), bounds=(0.9, 1.1), check_finite=False)) > 1

@@ -78,7 +78,7 @@ def test_the_input_is_left_alone():
     before = data.clone().to_dict()
     transformed = AddLineGraph()(data).to_dict()
     assert set(data.to_dict()) == {"x", "edge_index", "edge_attr"}
-    assert set(transformed) == {"x", "edge_index", "edge_attr", "arc_index", "arc_reverse", "edge_arc"}
+    assert set(transformed) == {"x", "edge_index", "edge_attr", "arc_index", "arc_reverse", "edge_arc", "arc_directed"}
     for key, value in before.items():
         assert torch.equal(data[key], value)
         assert torch.equal(transformed[key], value)
@@ -123,3 +123,29 @@ def test_a_line_graph_of_edges_that_are_gone_is_refused(both_ways: bool) -> None
     mask = edge_index.sum(0) == 1  # only the first edge
     with pytest.raises(ValueError, match="line graph"):
         EulerianLineGraph.from_data(data.edge_subgraph(mask))
+
+
+@pytest.mark.parametrize("first", [False, True])
+def test_a_batch_of_directed_and_undirected_graphs_is_refused(first: bool) -> None:
+    data_list = [AddLineGraph(first)(graphs()[0]), AddLineGraph(not first)(graphs()[4])]
+    batch = next(iter(DataLoader(data_list, batch_size=2)))
+    with pytest.raises(
+        ValueError, match=r"'data' must have line graphs of one kind \(got some with directed=True and some with False\)"
+    ):
+        EulerianLineGraph.from_data(batch)
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_a_graph_of_a_batch_is_as_directed_as_before(directed: bool) -> None:
+    batch = Batch.from_data_list([AddLineGraph(directed)(data) for data in graphs()])
+    assert all(EulerianLineGraph.from_data(batch[i]).directed == directed for i in range(6))
+
+
+def test_what_was_made_in_inference_mode_can_be_trained_with() -> None:
+    with torch.inference_mode():
+        data = AddLineGraph()(graphs()[4])
+        read = EulerianLineGraph.from_data(data)
+    for line_graph in (read, EulerianLineGraph.from_data(data)):
+        x = torch.ones(line_graph.num_arcs, requires_grad=True)
+        (grad,) = torch.autograd.grad(x[line_graph.reverse][line_graph.edge_arc].square().sum(), x)
+        assert grad.sum() == 2 * line_graph.edge_arc.numel()

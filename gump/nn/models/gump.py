@@ -12,9 +12,9 @@ from torch.nn.utils.parametrize import is_parametrized
 from torch.utils.checkpoint import checkpoint
 from torch_geometric.nn.resolver import activation_resolver
 
-from gump.line_graph import EulerianLineGraph
+from gump.line_graph import EulerianLineGraph, check_edge_index
 from gump.nn.arc_linear import ArcFeatures
-from gump.nn.arguments import check_name
+from gump.nn.arguments import check_counts, check_features, check_name
 from gump.nn.coin import MAX_BLOCK, SCORE_RANK, Coin
 from gump.nn.conv import ArcGCNConv, ArcGINConv, ArcGraphConv
 from gump.nn.models.mpnn import MPNN
@@ -57,8 +57,15 @@ class GUMP(torch.nn.Module):
     passes, so ``num_layers`` should be near the distance to bridge, or ``jk="weighted"`` keep what passed. Nor does it tame what lies
     between the moves: batch norm without residual, the default because it learned best at 10 to 20 layers, lets gradients grow with
     depth, to where a hundred layers are finite but hard to train. At such depths take ``conv="gcn", norm=None``, where the first and the
-    last layer get gradients of one order, or ``residual=True``, which in turn learns slowly what is exactly ``num_layers`` away. The
-    GIN flavor needs a norm, since :math:`(1 + \epsilon)\mathbf{I} + \mathbf{U}` doubles a signal. The model can be differentiated once.
+    last layer get gradients of one order if ``hidden_channels`` is 64, and up to two orders apart if it is 16, or ``residual=True``, which in
+    turn learns slowly what is exactly ``num_layers`` away. The GIN flavor needs a norm, since
+    :math:`(1 + \epsilon)\mathbf{I} + \mathbf{U}` doubles a signal. The model can be differentiated once.
+
+    Permutation equivariance holds to rounding, with one exception: batch norm in training mode divides a channel that is the same everywhere, as
+    on symmetric graphs with equal features, by :math:`\sqrt{\epsilon}`, which makes its rounding errors 300 times as large in every layer.
+    Evaluation mode, ``norm="layer"`` and ``norm=None``, each with the same ``base_norm``, are free of it.
+
+    The result has the type of ``x``, also under autocast.
 
     Args:
         in_channels: Width of the vertex features.
@@ -86,7 +93,8 @@ class GUMP(torch.nn.Module):
         residual: Whether layers add to their input, from the second on.
         dropout: Probability of dropping an entry of an arc state after each layer, and inside the base GNN.
         jk: ``"last"`` reads the last layer, ``"weighted"`` a learned average of all layers.
-        orthogonal_weights: Whether to keep the layers' weight matrices orthogonal, the theory's assumption on weights.
+        orthogonal_weights: Whether to keep the layers' weight matrices orthogonal, the theory's assumption on weights. Such a model cannot be
+            pickled, as torch pickles no parametrized module; save its ``state_dict()``.
         checkpoint: Whether to recompute layers in the backward pass instead of keeping their inner states. Batch norm then sees every
             batch twice, which its running averages feel.
 
@@ -131,10 +139,8 @@ class GUMP(torch.nn.Module):
         check_name("norm", norm, NORMS, optional=True)
         check_name("base_norm", base_norm, NORMS, optional=True)
         check_name("jk", jk, ("last", "weighted"))
-        least = {"num_layers": 1, "hidden_channels": 1, "num_base_layers": 0, "edge_dim": 0, "num_steps": 0}
-        for argument, value in zip(least, (num_layers, hidden_channels, num_base_layers, edge_dim, num_steps), strict=True):
-            if value < least[argument]:
-                raise ValueError(f"'{argument}' must be at least {least[argument]} (got {value})")
+        check_counts(1, in_channels=in_channels, hidden_channels=hidden_channels, num_layers=num_layers, out_channels=out_channels)
+        check_counts(0, num_base_layers=num_base_layers, edge_dim=edge_dim)
         self.in_channels, self.hidden_channels, self.num_layers = in_channels, hidden_channels, num_layers
         self.out_channels = 2 * hidden_channels if out_channels is None else out_channels
         self.conv, self.base, self.num_base_layers = conv, base if num_base_layers > 0 else None, num_base_layers
@@ -234,8 +240,8 @@ class GUMP(torch.nn.Module):
         propagate = Propagation(self.coin(*start), start.line_graph, sparse, self.coin.hubs(*start), arc_mask)
         h = self._propagate(start, propagate, arc_mask)
         out = torch.cat([start.x, mean_of_incoming(h, start.line_graph, arc_mask)], dim=-1)
-        out = out if self.lin is None else self.lin(out)
-        return (out, h) if return_arcs else out
+        out = (out if self.lin is None else self.lin(out)).to(x.dtype)
+        return (out, h.to(x.dtype)) if return_arcs else out
 
     def start(
         self,
@@ -248,6 +254,8 @@ class GUMP(torch.nn.Module):
         mask: Tensor | None = None,
     ) -> Start:
         """Computes what the coins and the layers start from; ``model.coin(*model.start(x, edge_index))`` are the coins."""
+        check_features(x, self.in_channels, next(self.parameters()))
+        check_edge_index(edge_index)
         if line_graph is None:
             line_graph = EulerianLineGraph.from_edge_index(edge_index, x.size(0), self.directed)
         if line_graph.num_nodes != x.size(0):
@@ -288,15 +296,18 @@ class GUMP(torch.nn.Module):
         self, x: Tensor, edge_weight: Tensor | None, edge_attr: Tensor | None, line_graph: EulerianLineGraph
     ) -> Tensor | None:
         """Gathers what arcs carry: edge attributes, edge weights, and whether the arc is real."""
+        for name, rows in (("edge_weight", edge_weight), ("edge_attr", edge_attr)):
+            if rows is not None:
+                line_graph.check_edge_rows(name, rows)
         columns = [] if edge_attr is None else [edge_attr.flatten(1) if edge_attr.dim() > 1 else edge_attr.unsqueeze(1)]
         width = sum(c.size(1) for c in columns)
         if edge_weight is not None and (width < self.edge_dim or self.base not in ("gcn", "graph")):
             columns.append(edge_weight.reshape(-1, 1))
             width += 1
         if width != self.edge_dim:
+            advice = " or leave the weights out" if edge_weight is not None and width > self.edge_dim else ""
             raise ValueError(
-                f"'edge_dim' must be the number of edge attributes (got {self.edge_dim}); the arcs were given {width}, of which "
-                f"'edge_weight' is one unless only the base GNN uses it"
+                f"'edge_dim' must be the number of edge attributes, {width} (got {self.edge_dim}); pass edge_dim={width}{advice}"
             )
         attr = [line_graph.arc_attr(c.to(x.dtype)) for c in columns]
         if self.directed:

@@ -10,7 +10,8 @@ from torch_geometric.nn import GCNConv, GINConv, GraphConv
 from torch_geometric.nn.inits import reset
 from torch_geometric.nn.resolver import activation_resolver
 
-from gump.nn.arguments import can_look, check_name
+from gump.line_graph import check_edge_index
+from gump.nn.arguments import can_look, check_counts, check_features, check_name
 from gump.nn.norm import NORMS, make_norm, normalized
 from gump.nn.normalized_adjacency import normalized_adjacency
 
@@ -78,9 +79,8 @@ class MPNN(torch.nn.Module):
         check_name("conv", conv, CONVS)
         check_name("norm", norm, NORMS, optional=True)
         check_name("mlp_norm", mlp_norm, NORMS, optional=True)
-        for argument, value in (("num_layers", num_layers), ("num_relations", num_relations)):
-            if value < 1:
-                raise ValueError(f"'{argument}' must be at least 1 (got {value})")
+        check_counts(1, in_channels=in_channels, hidden_channels=hidden_channels, num_layers=num_layers, out_channels=out_channels)
+        check_counts(1, num_relations=num_relations)
         self.in_channels, self.hidden_channels, self.num_layers = in_channels, hidden_channels, num_layers
         self.out_channels = hidden_channels if out_channels is None else out_channels
         self.conv, self.num_relations, self.residual, self.linear_last = conv, num_relations, residual, out_channels is not None
@@ -118,6 +118,8 @@ class MPNN(torch.nn.Module):
             edge_type: The relation of every edge, required if there are several.
             mask: Which vertices are there; the others are padding, joined to nothing, that norms leave out.
         """
+        check_features(x, self.in_channels, next(self.parameters()))
+        check_edge_index(edge_index)
         operators = self._operators(x, edge_index, edge_weight, edge_type)
         for k, conv in enumerate(self.convs):
             new = conv(x, operators, mask) if isinstance(conv, _SumOfRelations) else _apply(conv, x, operators[0], mask)

@@ -233,10 +233,11 @@ def test_edge_weights_and_attributes_change_the_output() -> None:
 def test_attributes_without_a_place_are_refused() -> None:
     edge_index, num_nodes = random_graph(0)
     x, attr = torch.randn(num_nodes, 3), torch.rand(edge_index.size(1), 2)
-    with pytest.raises(ValueError, match=r"'edge_dim' must be the number of edge attributes \(got 0\)"):
+    with pytest.raises(ValueError, match=r"'edge_dim' must be the number of edge attributes, 2 \(got 0\); pass edge_dim=2$"):
         GUMP(3, 8, 2)(x, edge_index, edge_attr=attr)
-    with pytest.raises(ValueError, match="'edge_dim' must be"):
-        GUMP(3, 8, 2, base="gin")(x, edge_index, edge_weight=attr[:, 0])
+    for base in ("gin", None):
+        with pytest.raises(ValueError, match=r"'edge_dim' must be .* 1 \(got 0\); pass edge_dim=1 or leave the weights out$"):
+            GUMP(3, 8, 2, base=base)(x, edge_index, edge_weight=attr[:, 0])
     with pytest.raises(ValueError, match="'edge_dim' must be"):
         GUMP(3, 8, 2, edge_dim=2)(x, edge_index)
 
