@@ -12,13 +12,18 @@ from gump.record import Record
 from gump.report.figures import FIGURES
 
 Call = Callable[..., Any]
+asked: dict[str, Any] = {}
+"""What was to be measured."""
+
 JACOBIAN = {
     "rows": [
         [
             {
                 "weights": weights,
+                "about": {"graph": 0, "source": 0, "target": 4, "distance": 10, "seeds": [0, 1]},
                 "lines": [
-                    {"name": n, "x": [2, 20], "mean": [0.0, 0.1], "low": [0, 0.1], "high": [0, 0.2]} for n in ("GUMP", "GCN")
+                    {"name": n, "x": [2, 20], "mean": [0.0, 0.1], "median": [0.0, 0.1], "low": [0, 0.1], "high": [0, 0.2]}
+                    for n in ("GUMP", "GCN")
                 ],
             }
             for weights in ("own", "he", "glorot")
@@ -33,7 +38,8 @@ def figure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call:
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.delenv("FORCE_COLOR", raising=False)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(gump.experiment.figure_data, "jacobian_data", lambda num_seeds, say: JACOBIAN)
+    monkeypatch.setattr(gump.experiment.figure_data, "jacobian_data", lambda **settings: asked.update(settings) or JACOBIAN)
+    asked.clear()
     return lambda *arguments: CliRunner().invoke(app, ["figure", *map(str, arguments)])
 
 
@@ -97,7 +103,7 @@ def test_only_what_is_missing_is_named(figure: Call) -> None:
     train(2, 4, 10, 20, 50, 100)
     result = figure("depth")
     assert result.exit_code == 0, result.output
-    names = ["nci1_gcn_gump_no_norm", "nci1_gcn", "nci1_gcn_fosr"]
+    names = ["nci1_gcn_gump_no_norm", "nci1_gcn_gump_residual", "nci1_gcn", "nci1_gcn_fosr"]
     assert [line for line in result.stderr.splitlines() if line.startswith("missing: ")] == [
         f"missing: depth/{name}: no record" for name in names
     ]
@@ -137,11 +143,45 @@ def test_jacobians_are_measured_once_and_drawn_as_often_as_wanted(figure: Call) 
     assert "jacobian" not in half.stderr
 
 
+def test_a_pair_of_ones_own_is_measured_and_leaves_that_of_the_paper_alone(figure: Call) -> None:
+    options = ["--dataset", "MUTAG", "--index", 7, "--pair", 3, 5]
+    result = figure("jacobian", "--measure", *options)
+    assert result.exit_code == 0, result.output
+    assert {key: asked[key] for key in asked if key != "say"} == {"num_seeds": 3, "dataset": "MUTAG", "index": 7, "pair": (3, 5)}
+    saved = json.loads(Path("out/figures/jacobian.json").read_text())
+    assert saved["command"] == "gump figure jacobian --measure --seeds 3 --dataset MUTAG --index 7 --pair 3 5"
+    assert not Path("figures").exists()
+    assert figure("jacobian", "--measure", "--distance", 4, "--seeds", 1, "--jacobian", "own.json").exit_code == 0
+    assert json.loads(Path("own.json").read_text())["command"] == "gump figure jacobian --measure --seeds 1 --distance 4"
+    assert (asked["num_seeds"], asked["distance"], "pair" in asked) == (1, 4, True), "what the first call left"
+
+
+def test_the_introduction_says_what_is_wrong_with_its_data(figure: Call) -> None:
+    train(2, 4, config="depth/nci1_gcn")
+    assert figure("introduction").exit_code == 0
+    data = json.loads(Path("out/figures/introduction.json").read_text())
+    Path("one.json").write_text(json.dumps(data | {"rows": [data["rows"][0][1:]]}))
+    result = figure("introduction", "--data", "one.json")
+    assert result.exit_code == 1
+    assert "error: the data of the figure 'introduction' must have one row of two panels (got 1)" in result.stderr
+
+
+ALONE = "must come with '--measure' (got it alone); without, what was measured before is drawn"
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["pie"], "'name' must be one of introduction, transfer, jacobian, depth, ablation (got 'pie')"),
+        (["dpeth"], "'name' must be one of introduction, transfer, jacobian, depth, ablation (got 'dpeth'; did you mean depth?)"),
         (["depth", "--measure"], "'--measure' is for figures with Jacobians"),
+        (["depth", "--jacobian", "x.json"], "'--jacobian' is for figures with Jacobians"),
+        (["depth", "--seeds", 1], "'--seeds' is for figures with Jacobians"),
+        (["jacobian", "--seeds", 1], f"'--seeds' {ALONE}"),
+        (["jacobian", "--jacobian", "x.json", "--pair", 0, 1], f"'--pair' {ALONE}"),
+        (["jacobian", "--index", 0], f"'--index' {ALONE}"),
+        (["introduction", "--measure", "--distance", 3], "'--distance' is for the figure jacobian"),
+        (["jacobian", "--measure", "--distance", 3, "--pair", 0, 1], "'--pair' and '--distance' exclude each other"),
         (["jacobian", "--measure", "--data", "x.json"], "'--measure' and '--data' exclude each other"),
         (["depth", "--data", "none.json"], "none.json"),
         (["depth", "--data", "other.json"], "other.json must be saved data of the figure 'depth' (got 'jacobian' as its 'figure')"),

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from graphs import barbell, random_graph
+from graphs import barbell, random_graph, star
 from playwright.sync_api import expect, sync_playwright
 from torch_geometric.data import Data
 from typer.testing import CliRunner
@@ -151,6 +151,39 @@ def test_numbers_equal_those_of_python_on_a_graph_with_loops_and_parts(open_page
     for source in range(num_nodes):
         page.locator("#source").select_option(str(source))
         assert_equal(page, reference, source, 10)
+
+
+def test_numbers_and_coin_of_a_hub_equal_those_of_python(open_page: Any) -> None:
+    edge_index, num_nodes = star(199)
+    x = torch.randn(num_nodes, 3, generator=torch.Generator().manual_seed(0))
+    reference = Reference(Found(Data(x=x, edge_index=edge_index), "star"))
+    page = open_page(reference.content)
+    for source, depth in [(0, 10), (0, 1), (7, 10), (7, 33)]:
+        page.locator("#source").select_option(str(source))
+        page.locator("#depth").fill(str(depth))
+        assert_equal(page, reference, source, depth)
+    assert "hub" not in page.locator("#coin-what").inner_text()
+    assert "more than 64 neighbors is a hub" in page.locator("#notes").inner_text()
+    page.locator("#source").select_option("0")
+    assert "more than 64 neighbors is a hub" in page.locator("#coin-what").inner_text()
+    for key in WALKS:
+        coin = reference.coin(key, 0)
+        assert _number(page, f"#{key}-error") == pytest.approx(float(unitarity_error(coin)), rel=1e-6, abs=1e-13)
+        page.locator(f"#{key}-coin").focus()
+        for arrow in ("ArrowUp", "ArrowDown", "ArrowDown", "ArrowRight"):  # the first leads nowhere
+            page.keyboard.press(arrow)
+        said = page.locator("#coin-readout").inner_text().replace("−", "-")
+        assert "from 2 to 3: " in said
+        assert float(said.split(": ")[1]) == pytest.approx(float(coin[2, 1]), abs=1e-6)
+        side = page.locator(f"#{key}-coin").bounding_box()["width"]
+        page.locator(f"#{key}-coin").hover(position={"x": side / 199 * 150.5, "y": side / 199 * 20.5})
+        said = page.locator("#coin-readout").inner_text().replace("−", "-")
+        assert "from 151 to 21: " in said
+        assert float(said.split(": ")[1]) == pytest.approx(float(coin[20, 150]), abs=1e-6)
+
+
+def test_without_a_hub_the_page_does_not_speak_of_any(open_page: Any) -> None:
+    assert "hub" not in open_page().locator("body").inner_text()
 
 
 def test_a_vertex_without_edges_has_no_walk_and_no_coin(open_page: Any, reference: Reference) -> None:
@@ -374,6 +407,13 @@ def test_the_command_cuts_out_a_neighborhood(gump: Any, tmp_path: Path) -> None:
     assert line.startswith("error: 'graph' must have at most 200 vertices to be drawn (got 301 in long.txt)")
     assert gump("long.txt", "--around", 150, "--hops", 5).exit_code == 0
     assert "5 hops around vertex 150" in (tmp_path / "out/explore.html").read_text()
+    assert gump("long.txt", "--around", 150).exit_code == 0
+    assert "2 hops around vertex 150" in (tmp_path / "out/explore.html").read_text()
+    refused = gump("long.txt", "--hops", 5)
+    assert (refused.exit_code, refused.stderr) == (
+        1,
+        "error: '--hops' must come with '--around', the vertex to begin at (got --hops 5 alone)\n",
+    )
 
 
 def test_help_fits_a_screen_and_has_an_example(gump: Any) -> None:

@@ -11,6 +11,8 @@ import typer
 
 from gump.cli.console import check_out, plain_errors
 
+HOPS = 2
+
 
 def explore(
     graph: Annotated[str, typer.Argument(help="a dataset, a transfer task such as Ring-20, or a file of edges")],
@@ -18,7 +20,7 @@ def explore(
     out: Annotated[Path, typer.Option(help="the page to write")] = Path("out/explore.html"),
     seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="of the untrained model")] = 0,
     around: Annotated[int | None, typer.Option(help="draw only what is near this vertex")] = None,
-    hops: Annotated[int, typer.Option(min=1, help="how near, with --around")] = 2,
+    hops: Annotated[int | None, typer.Option(min=1, help=f"how near, {HOPS} by default")] = None,
     max_vertices: Annotated[int, typer.Option(min=1, help="refuse a larger graph")] = 200,
     serve: Annotated[bool, typer.Option("--serve", help="open the page, until Ctrl-C")] = False,
 ) -> None:
@@ -31,9 +33,11 @@ def explore(
 
     with plain_errors():
         check_out(out, "explore.html")
+        if hops is not None and around is None:
+            raise ValueError(f"'--hops' must come with '--around', the vertex to begin at (got --hops {hops} alone)")
         found = find_graph(graph, index)
         if around is not None:
-            found = neighborhood(found, around, hops)
+            found = neighborhood(found, around, hops or HOPS)
         path = write_explore(exploration(found, seed, max_vertices), out)
         typer.echo(f"written to {path}", err=True)
     if serve:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import json
-from collections.abc import Iterable
+import shlex
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,14 +17,20 @@ if TYPE_CHECKING:
     from gump.report.figures import FigureKind
 
 MEASURE = "gump figure jacobian --measure"
+JACOBIAN = Path("figures/jacobian.json")
+SEEDS = 3
 
 
 def figure(
     name: Annotated[str | None, typer.Argument(help="which figure; without a name they are listed")] = None,
     records: Annotated[Path, typer.Option(help="the folder of records")] = Path("records"),
-    jacobian: Annotated[Path, typer.Option(help="the measured Jacobians")] = Path("figures/jacobian.json"),
+    jacobian: Annotated[Path | None, typer.Option(help=f"Jacobians, {JACOBIAN} by default")] = None,
     measure: Annotated[bool, typer.Option("--measure", help="measure them first, for some minutes")] = False,
-    seeds: Annotated[int, typer.Option(min=1, help="models that are measured at every depth")] = 3,
+    seeds: Annotated[int | None, typer.Option(min=1, help=f"models at every depth, {SEEDS} by default")] = None,
+    dataset: Annotated[str | None, typer.Option(help="measure a graph of it, not of NCI1")] = None,
+    index: Annotated[int | None, typer.Option(help="the number of that graph")] = None,
+    pair: Annotated[tuple[int, int] | None, typer.Option(metavar="U V", help="source and target in it")] = None,
+    distance: Annotated[int | None, typer.Option(min=1, help="or how far apart they are, not 10")] = None,
     data: Annotated[Path | None, typer.Option(help="draw this saved data and nothing else")] = None,
     out: Annotated[Path, typer.Option(help="the folder to write to")] = Path("out/figures"),
     png: Annotated[bool, typer.Option("--png", help="write a PNG besides SVG and PDF")] = False,
@@ -43,13 +51,17 @@ def figure(
         return
     with plain_errors():
         if name not in FIGURES:
-            raise ValueError(f"'name' must be one of {', '.join(FIGURES)} (got '{name}')")
+            close = difflib.get_close_matches(name, FIGURES, 1)
+            hint = f"; did you mean {close[0]}?" if close else ""
+            raise ValueError(f"'name' must be one of {', '.join(FIGURES)} (got '{name}'{hint})")
         check_out(out)
         kind = FIGURES[name]
-        if measure and data:
-            raise ValueError("'--measure' and '--data' exclude each other: saved data is drawn as it is")
+        own = _given({"dataset": dataset, "index": index, "pair": pair, "distance": distance})
+        _check(name, kind, measure, own, _given({"jacobian": jacobian, "seeds": seeds, "data": data}))
+        if jacobian is None:
+            jacobian = out / JACOBIAN.name if own else JACOBIAN  # that of the paper's pair stays
         if measure:
-            _measure(kind, jacobian, seeds)
+            _measure(jacobian, seeds or SEEDS, own)
         found = load_data(data, name) if data else _collect(name, kind, records, jacobian)
         if lacks := found.get("missing"):
             typer.echo("\n".join(f"missing: {what}: {why}" for what, why in lacks.items()), err=True)
@@ -99,12 +111,31 @@ def _collect(name: str, kind: FigureKind, records: Path, jacobian: Path) -> dict
     return {"figure": name, **found}
 
 
-def _measure(kind: FigureKind, jacobian: Path, seeds: int) -> None:
+def _given(options: Mapping[str, Any]) -> dict[str, Any]:
+    return {option: value for option, value in options.items() if value is not None}
+
+
+def _check(name: str, kind: FigureKind, measure: bool, own: Mapping[str, Any], other: Mapping[str, Any]) -> None:
+    """Refuses options that would do nothing."""
+    asked = ["measure"] * measure + [*own] + [option for option in other if option in ("jacobian", "seeds")]
+    if asked and not kind.uses_jacobian:
+        raise ValueError(f"'--{asked[0]}' is for figures with Jacobians, jacobian and introduction; this one is drawn from records")
+    if measure and "data" in other:
+        raise ValueError("'--measure' and '--data' exclude each other: saved data is drawn as it is")
+    if not measure and (idle := [option for option in asked if option != "jacobian"]):
+        raise ValueError(f"'--{idle[0]}' must come with '--measure' (got it alone); without, what was measured before is drawn")
+    if own and name != "jacobian":
+        raise ValueError(f"'--{next(iter(own))}' is for the figure jacobian; this one is about the paper's pair")
+    if "pair" in own and "distance" in own:
+        raise ValueError("'--pair' and '--distance' exclude each other: a pair has the distance that it has")
+
+
+def _measure(jacobian: Path, seeds: int, own: Mapping[str, Any]) -> None:
     from gump.experiment.figure_data import jacobian_data
     from gump.record import write_atomically
     from gump.report.figures import as_json
 
-    if not kind.uses_jacobian:
-        raise ValueError("'--measure' is for figures with Jacobians, jacobian and introduction; this one is drawn from records")
-    found = jacobian_data(num_seeds=seeds, say=lambda text: typer.echo(text, err=True))
-    write_atomically(jacobian, as_json({"figure": "jacobian", "command": f"{MEASURE} --seeds {seeds}", **found}).encode())
+    found = jacobian_data(num_seeds=seeds, say=lambda text: typer.echo(text, err=True), **own)
+    values = {"seeds": [seeds], **{option: value if option == "pair" else [value] for option, value in own.items()}}
+    command = shlex.join([*MEASURE.split(), *(str(word) for option, words in values.items() for word in (f"--{option}", *words))])
+    write_atomically(jacobian, as_json({"figure": "jacobian", "command": command, **found}).encode())

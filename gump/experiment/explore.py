@@ -14,7 +14,6 @@ from torch_geometric.data import Data
 from torch_geometric.utils import k_hop_subgraph, to_undirected
 
 from gump.experiment.diagnose import find_graphs
-from gump.linalg import polar_factor
 from gump.linalg.spectrum import laplacian_pseudo_inverse
 from gump.line_graph import EulerianLineGraph
 from gump.nn import GUMP
@@ -65,8 +64,10 @@ def exploration(found: Found, seed: int, max_vertices: int) -> dict[str, Any]:
     of a vertex is that of the arcs that leave it. So coin, then shift, carries a signal by one hop: what is on arc :math:`(v, w)` came to
     :math:`v` from :math:`w`.
 
-    Both walks take the same scores, from a fresh :class:`gump.nn.GUMP` of the default settings in training mode and double precision. The
-    paper's puts them through Newton-Schulz, the default makes bounded coins of them. Edge attributes are left out, as by default.
+    Both walks are those of a fresh :class:`gump.nn.GUMP` with the same weights, in training mode and double precision. The paper's puts
+    its scores through Newton-Schulz, the default makes bounded coins of them. At hubs, vertices of more than ``max_block`` neighbors, the
+    default has a coin of its own, of scores of low rank, see :class:`gump.nn.Coin`; it is built here to be looked at. The paper's walk
+    has no hubs. Edge attributes are left out, as by default.
 
     Args:
         found: The graph.
@@ -74,19 +75,18 @@ def exploration(found: Found, seed: int, max_vertices: int) -> dict[str, Any]:
         max_vertices: The most vertices that are drawn.
     """
     data, num_nodes = found.data, int(found.data.num_nodes or 0)
-    way_out = "take a part of it with --around VERTEX --hops NUMBER"
-    if num_nodes > max_vertices:
-        raise ValueError(
-            f"'graph' must have at most {max_vertices:,} vertices to be drawn (got {num_nodes:,} in {found.title}); {way_out}, or "
-            "raise --max-vertices"
-        )
     line_graph = EulerianLineGraph.from_edge_index(data.edge_index, num_nodes)
     if line_graph.num_transitions > MAX_TRANSITIONS:
         raise ValueError(
             f"'graph' must have squared degrees that sum to at most {MAX_TRANSITIONS:,} (got {line_graph.num_transitions:,} in "
-            f"{found.title}), or the page would be too large; {way_out}"
+            f"{found.title}), or the page would be too large; {_way_out(found, line_graph, max_vertices)}"
         )
-    scores, model, features = fresh_scores(found, line_graph, seed)
+    if num_nodes > max_vertices:
+        raise ValueError(
+            f"'graph' must have at most {max_vertices:,} vertices to be drawn (got {num_nodes:,} in {found.title}); "
+            f"{_way_out(found, line_graph, max_vertices)}, or raise --max-vertices"
+        )
+    walks, model, features = fresh_walks(found, line_graph, seed)
     index, weight = normalized_adjacency(line_graph.arcs, None, num_nodes, torch.float64)
     degree = line_graph.arcs[0].bincount(minlength=num_nodes)
     return {
@@ -103,19 +103,40 @@ def exploration(found: Found, seed: int, max_vertices: int) -> dict[str, Any]:
         "reverse": line_graph.reverse.numpy(),
         "adjacency_index": index.numpy(),
         "adjacency_weight": weight.numpy(),
-        "newton_schulz": _flat([polar_factor(b, num_steps=NUM_STEPS) for b in scores]),
-        "bounded": _flat([model.coin.project(b) for b in scores]),
+        "max_block": model.coin.max_block,
+        "score_rank": model.coin.score_rank,
+        **walks,
     }
 
 
 @torch.no_grad()
-def fresh_scores(found: Found, line_graph: EulerianLineGraph, seed: int) -> tuple[list[Tensor], GUMP, str]:
-    """The scores of an untrained model, the model, and what it was given as features, in words."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        x, features = _features(found, line_graph)
-        model = GUMP(x.size(1), HIDDEN_CHANNELS, num_layers=1).double()
-    return model.coin.scores(*model.start(x.double(), found.data.edge_index, line_graph=line_graph)), model, features
+def fresh_walks(found: Found, line_graph: EulerianLineGraph, seed: int) -> tuple[dict[str, Array], GUMP, str]:
+    """The coins of untrained models by their name, those of the vertices one after the other; the last model, which is the default; and
+    what the models were given as features, in words."""
+    walks = {}
+    for kind in ("newton_schulz", "bounded"):
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            x, features = _features(found, line_graph)
+            model = GUMP(x.size(1), HIDDEN_CHANNELS, num_layers=1, coin=kind, num_steps=NUM_STEPS).double()
+        start = model.start(x.double(), found.data.edge_index, line_graph=line_graph)
+        hubs = model.coin.hubs(*start)  # of the highest degrees, so they come last
+        walks[kind] = _flat(model.coin(*start) + ([] if hubs is None else hubs.dense()))
+    return walks, model, features
+
+
+def _way_out(found: Found, line_graph: EulerianLineGraph, max_vertices: int) -> str:
+    """What to do about a graph that is too large: the neighbors of one vertex, if these are few enough."""
+    if "label" in found.data:
+        return "take fewer --hops, or another vertex after --around"
+    if line_graph.num_arcs == 0:
+        return "leave out vertices without edges"
+    vertex, degree = int(line_graph.arcs[0, 0]), min(line_graph.block_sizes)  # arcs are in the order of degrees
+    near = neighborhood(found, vertex, 1).data
+    cut = EulerianLineGraph.from_edge_index(near.edge_index, near.num_nodes)
+    if cut.num_nodes <= max_vertices and cut.num_transitions <= MAX_TRANSITIONS:
+        return f"take a part of it with --around VERTEX --hops NUMBER, such as --around {vertex} --hops 1"
+    return f"even vertex {vertex}, which has the fewest neighbors, {degree:,}, has too many of them; take a graph with fewer edges"
 
 
 def _features(found: Found, line_graph: EulerianLineGraph) -> tuple[Tensor, str]:

@@ -7,6 +7,7 @@ from copy import copy
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch_geometric.data import Data
 
 from gump.diagnostics import distant_pair, hop_distances, jacobian_by_depth
@@ -46,7 +47,7 @@ def jacobian_study(
     networks (GCN, GIN and those after rewirings) draw the weights of their layers by the same rule.
 
     Args:
-        graphs: Graphs with features, such as ``load_tu("NCI1")``.
+        graphs: Graphs with numbers as features, such as ``load_tu("NCI1")``; categories have no derivative.
         depths: The numbers of layers.
         seeds: Fresh models are drawn for each.
         distance: The number of edges between source and target.
@@ -57,8 +58,8 @@ def jacobian_study(
         names: The systems to measure, by default all.
 
     Returns:
-        ``depths``; ``series``, for each system the ``mean`` over seeds with the ``low``est and the ``high``est value; and ``about``, what is
-        needed to repeat it. All can be written as JSON.
+        ``depths``; ``series``, for each system the ``mean`` and the ``median`` over seeds (the lower one of two in the middle) with the
+        ``low``est and the ``high``est value; and ``about``, what is needed to repeat it. All can be written as JSON.
     """
     if weights not in WEIGHTS:
         raise ValueError(f"'weights' must be one of {', '.join(WEIGHTS)} (got '{weights}')")
@@ -82,7 +83,8 @@ def jacobian_study(
             return model.double().eval()
 
         norms = jacobian_by_depth(make_model, depths, data.x, data.edge_index, source, target, seeds, **extra)
-        series[name] = {"mean": norms.mean(1).tolist(), "low": norms.amin(1).tolist(), "high": norms.amax(1).tolist()}
+        over_seeds = {"mean": norms.mean(1), "median": norms.median(1).values, "low": norms.amin(1), "high": norms.amax(1)}
+        series[name] = {key: values.tolist() for key, values in over_seeds.items()}
     about = {
         "quantity": "spectral norm of d h[target] / d x[source]",
         "graph": index,
@@ -101,13 +103,33 @@ def jacobian_study(
 
 def _find(graphs: Sequence[Data], distance: int, index: int | None, pair: tuple[int, int] | None) -> tuple[int, tuple[int, int]]:
     """The graph and the pair to measure."""
-    if pair is not None:
-        return index or 0, pair
+    if isinstance(graphs, Data):
+        raise ValueError("'graphs' must be a list of graphs (got one Data); pass [data]")
+    if index is not None and not 0 <= index < len(graphs):
+        raise ValueError(f"'index' must be the number of a graph, from 0 to {len(graphs) - 1} (got {index})")
+    index = 0 if index is None and pair is not None else index
     for i in range(len(graphs)) if index is None else (index,):
-        if found := distant_pair(graphs[i].edge_index, int(graphs[i].num_nodes or 0), distance):
+        num_nodes = int(graphs[i].num_nodes or 0)
+        if pair is not None and not all(0 <= vertex < num_nodes for vertex in pair):
+            raise ValueError(f"'pair' must be two vertices from 0 to {num_nodes - 1} of graph {i} (got {pair[0]} and {pair[1]})")
+        if found := pair or distant_pair(graphs[i].edge_index, num_nodes, distance):
+            _check_features(graphs[i].x, i)
             return i, found
     where = "a graph" if index is None else f"graph {index}"
     raise ValueError(f"'distance' must be that of two vertices of {where} (got {distance}, which none have); pass a smaller one")
+
+
+def _check_features(x: Tensor | None, index: int) -> None:
+    if x is None:
+        raise ValueError(
+            f"'graphs' must have features 'x', which the Jacobian is taken by (got none on graph {index}); add some, such as "
+            "torch_geometric.transforms.OneHotDegree does, or 'x' in an .npz file"
+        )
+    if not x.is_floating_point():
+        raise ValueError(
+            f"'graphs' must have numbers as features 'x' (got {x.dtype} on graph {index}, and categories have no derivative); make them "
+            "floating-point, such as one-hot"
+        )
 
 
 def _draw(model: MPNN | GUMP, weights: str) -> None:

@@ -167,6 +167,7 @@ def test_a_graph_of_a_benchmark_is_found(data_root: Path) -> None:
             lambda: exploration(found(path(9)), 0, 8),
             r"at most 8 vertices to be drawn \(got 9 in drawn\); .*, such as --around 0 --hops 1, or raise --max-vertices",
         ),
+        (lambda: exploration(found((path(1)[0], 9)), 0, 8), "; leave out vertices without edges, or raise --max-vertices"),
         (
             lambda: exploration(neighborhood(found(path(9)), 4, 3), 0, 5),
             r"got 7 in drawn, 3 hops around vertex 4\); take fewer --hops, or another vertex after --around, or raise --max-vertices",

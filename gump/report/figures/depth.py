@@ -18,6 +18,7 @@ WANTED = tuple(
     for stem, name in {
         "gcn_gump": "GCN-GUMP",
         "gcn_gump_no_norm": "GCN-GUMP, no norm",
+        "gcn_gump_residual": "GCN-GUMP, residual",
         "gcn": "GCN",
         "gcn_fosr": "FoSR",
     }.items()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from gump.record import Record
 from gump.report.figures import depth
-from gump.report.figures.jacobian import AXES
+from gump.report.figures.jacobian import AXES, medians
 from gump.report.figures.panels import line_figure
 from gump.report.figures.runs import find_lines
 
@@ -30,7 +30,7 @@ def collect(records: Sequence[Record], jacobian: Mapping[str, Any] | None = None
     """GUMP and GCN on NCI1: the Jacobian at the start, with each other's weights as controls, and the accuracy in the end."""
     lines, missing = find_lines(records, WANTED)
     measured = (
-        [(panel["weights"], line) for row in jacobian["rows"] for panel in row for line in panel["lines"]] if jacobian else []
+        [(panel["weights"], line) for row in jacobian["rows"] for panel in row for line in medians(panel)] if jacobian else []
     )
     norms = [line | {"name": NAMES[key]} for weights, line in measured if (key := (weights, line["name"])) in NAMES]
     left = {"title": "fresh models", "lines": norms}
@@ -41,6 +41,9 @@ def collect(records: Sequence[Record], jacobian: Mapping[str, Any] | None = None
 
 def draw(data: Mapping[str, Any]) -> Figure:
     """Draws the Jacobian beside the accuracy, both against the number of layers."""
+    if [len(row) for row in data["rows"]] != [2]:
+        found = " and ".join(str(len(row)) for row in data["rows"]) or "none"
+        raise ValueError(f"the data of the figure 'introduction' must have one row of two panels (got {found})")
     [[left, right]] = data["rows"]
     rows = [[left | AXES, right | {"x": "number of layers", "y": "accuracy (%)", "even": True}]]
     return line_figure(rows, width=3.2, height=2.6, columns=2, share=False)

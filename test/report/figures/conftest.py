@@ -30,9 +30,11 @@ def measured() -> dict[str, Any]:
     panels = [
         {
             "weights": weights,
+            "about": {"graph": 0, "source": 0, "target": 4, "distance": 10, "seeds": [0, 1, 2]},
             "lines": [
-                {"name": n, "x": [2, 20], "mean": [0.0, 0.1 / (i + 1)], "low": [0.0, 0.01], "high": [0, 1]}
+                {"name": n, "x": [2, 20], "mean": [0.0, 0.4 / (i + 1)], "low": [0.0, 0.01], "high": [0, 1 / (i + 1)]}
                 for i, n in enumerate(names)
+                if weights == "own" or n not in ("DRew", "A-DGN", "UnitaryGCN")
             ],
         }
         for weights in ("own", "he", "glorot")

@@ -1,4 +1,5 @@
 import json
+import math
 import os
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from gump.record import Record
 from gump.report.comparisons import comparisons
 from gump.report.figure import save_figure
 from gump.report.figures import FIGURES, ablation, as_json, depth, has_content, introduction, load_data, transfer
+from gump.report.figures.jacobian import medians
 
 ROOT = Path(__file__).parents[3]
 
@@ -97,6 +99,33 @@ def test_the_introduction_has_each_system_with_the_weights_of_the_other(every: d
     assert left["lines"][2]["mean"] == [0.0, 7.0]
 
 
+def test_the_jacobian_that_is_drawn_is_the_median_over_seeds(measured: dict[str, Any]) -> None:
+    norms = {
+        "mean": [0.0, 4.0, 2e-13 / 3],
+        "low": [0.0, 1.0, 1e-20],
+        "high": [0.0, 9.0, 2e-13],
+    }  # 0, 0, 0; 1, 2, 9; and one far ahead
+    for panel in measured["rows"][0]:
+        panel["lines"] = [{"name": name, "x": [2, 10, 20], **norms} for name in ("GUMP", "GCN")]
+    drawn = FIGURES["jacobian"].draw(measured).axes[0].lines[0].get_ydata()
+    assert math.isnan(drawn[0])
+    assert drawn[1:].tolist() == [pytest.approx(2), 1e-20], "never outside of what was measured"
+    left = FIGURES["introduction"].draw(introduction.collect([], measured)).axes[0]
+    assert all(line.get_ydata()[1] == pytest.approx(2) for line in left.lines)
+    assert "median" in left.get_ylabel()
+    for panel in measured["rows"][0]:
+        panel["about"]["seeds"], panel["lines"][0]["median"] = [0, 1, 2, 3], [0.0, 3.0, 3.0]
+    assert FIGURES["jacobian"].draw(measured).axes[0].lines[0].get_ydata()[1:].tolist() == [3, 3], "or as it was measured"
+
+
+def test_titles_of_controls_name_the_systems_that_have_none(measured: dict[str, Any]) -> None:
+    figure = FIGURES["jacobian"].draw(measured)
+    assert [axes.get_title().split("\n")[1:] for axes in figure.axes] == [[], *[["(not for DRew, A-DGN, UnitaryGCN)"]] * 2]
+    assert figure.get_suptitle() == "NCI1, graph 0, from vertex 0 to 4: distance 10"
+    measured["rows"][0][0]["about"] |= {"dataset": "MUTAG", "distance": None}
+    assert FIGURES["jacobian"].draw(measured).get_suptitle() == "MUTAG, graph 0, from vertex 0 to 4: no path between them"
+
+
 def test_nothing_is_drawn_of_nothing_but_all_of_it_is_missed() -> None:
     for kind in FIGURES.values():
         data = kind.collect([], None)
@@ -142,13 +171,30 @@ def test_the_ablation_differs_from_the_whole_in_one_part() -> None:
 
 def test_the_measured_jacobians_say_what_the_page_on_figures_says() -> None:
     panels = {panel["weights"]: panel for panel in load_data(ROOT / "figures/jacobian.json", "jacobian")["rows"][0]}
-    ends = {weights: {line["name"]: line["mean"][-1] for line in panel["lines"]} for weights, panel in panels.items()}
-    assert {line["x"][-1] for panel in panels.values() for line in panel["lines"]} == {100}
-    assert panels["own"]["about"]["distance"] == 10
-    assert ends["own"]["GUMP"] > 0.05
-    assert ends["own"]["GCN"] < 1e-15
-    assert ends["he"]["GCN"] > 1e-3, "the weights of He et al. keep a GCN from decaying"
-    assert ends["glorot"]["GUMP"] < 1e-15, "and those of Glorot and Bengio make GUMP decay"
+    lines = {weights: {line["name"]: line for line in medians(panel)} for weights, panel in panels.items()}
+    depths = lines["own"]["GUMP"]["x"]
+    at = {w: {n: dict(zip(depths, line["median"], strict=True)) for n, line in by_name.items()} for w, by_name in lines.items()}
+    assert (panels["own"]["about"]["distance"], depths[2], depths[-1]) == (10, 10, 100)
+    gump = [at["own"]["GUMP"][depth] for depth in depths[2:]]
+    assert 0.12 < min(gump) < max(gump) < 0.39
+    decayed = [at["own"][name][100] for name in ("GCN", "DIGL", "SDRF", "FoSR", "GTR", "UnitaryGCN")]
+    assert 3e-17 < min(decayed) < max(decayed) < 3e-16
+    assert round(at["he"]["GCN"][100], 3) == 0.003, "the weights of He et al. keep a GCN from decaying"
+    assert 3e-17 < at["glorot"]["GUMP"][100] < 3e-16, "and those of Glorot and Bengio make GUMP decay"
+    ahead = {n: {depth: at["he"]["GUMP"][depth] / at["he"][n][depth] for depth in depths[2:]} for n in ("GCN", "FoSR", "GTR")}
+    assert [round(ahead["GCN"][depth], -1) for depth in (10, 20)] == [5090, 80]
+    assert all(10 < ahead["GCN"][depth] < 44 for depth in (30, 40, 60, 80, 100))
+    for name in ("FoSR", "GTR"):
+        assert at["he"][name][5] > 0 == at["he"]["GUMP"][5]
+        assert all(1.2 < ahead[name][depth] < 5.7 for depth in (10, 15, 20, 30, 40, 60))
+        assert all(8 < ahead[name][depth] < 20.5 for depth in (80, 100))
+        assert lines["he"][name]["high"][depths.index(40)] > lines["he"]["GUMP"]["high"][depths.index(40)]
+    paper = lines["own"]["GUMP (paper)"]
+    assert (round(at["own"]["GUMP (paper)"][10], 3), round(paper["low"][-2], 5), round(paper["high"][-2], 1)) == (
+        0.001,
+        0.00005,
+        0.3,
+    )
 
 
 def test_other_files_are_refused(tmp_path: Path) -> None:
