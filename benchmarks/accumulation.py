@@ -67,14 +67,16 @@ def steps_needed(generator: torch.Generator) -> dict[str, float]:
     return result
 
 
-def report(name: str, energies: list[Tensor]) -> dict[str, float]:
-    """Fits one family of operators and prints how well."""
+def report(name: str, energies: list[Tensor]) -> dict[str, Any]:
+    """Fits one family of operators and prints how well; the shape is null where the exponential law fits best."""
     fit = fit_decay(torch.stack(energies))
+    law = f"{'exponential':>13s}" if math.isinf(fit.shape) else f"gamma {fit.shape:7.2f}"
+    bound = ", the best shape at the bound of the fit" if fit.at_bound else ""
     print(
-        f"{name:18s} gamma {fit.shape:7.2f}, error of ln E {fit.error:.3f}, of the exponential {fit.exponential_error:.3f} "
-        f"({fit.num_points} energies)"
+        f"{name:18s} {law}, error of ln E {fit.error:.3f}, of the exponential {fit.exponential_error:.3f} "
+        f"({fit.num_points} energies{bound})"
     )
-    return fit._asdict()
+    return {**fit._asdict(), "shape": None if math.isinf(fit.shape) else fit.shape}
 
 
 def scores_of(name: str, features: str, batch: Batch, line_graph: EulerianLineGraph) -> list[Tensor]:

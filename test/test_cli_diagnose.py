@@ -1,6 +1,7 @@
 """``gump diagnose``: numbers and words for a dataset or a file."""
 
 import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from graphs import barbell, clique, path
+from graphs import barbell, clique, path, ring
 from torch_geometric.data import Data
 from typer.testing import CliRunner
 
@@ -59,17 +60,41 @@ def test_a_file_of_edges_is_measured_and_judged(gump: Call, tmp_path: Path) -> N
         assert float(found[key][0].replace(",", "")) == pytest.approx(getattr(expected, key), rel=5e-3), key
     assert found["verdict"] == [verdict(expected).text]
     assert found["depth"] == ["3 layers: the longest distance is 3 hops, so that every vertex hears every other"]
+    assert found["walk"] == [verdict(expected).walk]
     cost = memory(edge_index, 32, 3)
     size, seconds = re.match(r"about (\d+) kB and (\S+) s for a training step", found["cost"][0]).groups()
     assert float(size) == pytest.approx(cost.bytes / 1e3, rel=1e-2)
     assert float(seconds) > 0
-    assert f"(62 arcs, 322 transitions, {cost.num_parameters:,} parameters with Adam's moments)" in found["cost"][0]
+    assert (
+        f"(62 arcs, 322 transitions, {cost.num_parameters:,} parameters with Adam's moments); the time goes by" in found["cost"][0]
+    )
+    assert "the speed of this CPU as measured just now" in found["cost"][0]
 
 
 def test_arrays_are_read_and_a_budget_is_answered(gump: Call, tmp_path: Path) -> None:
     np.savez(tmp_path / "own.npz", edge_index=clique(8)[0].numpy())
     assert table(gump("own.npz", "--memory", "1").stdout)["fits"] == ["max_block=7 fits 1 GB, all coins dense"]
     assert "no max_block fits 1e-06 GB" in table(gump("own.npz", "--memory", "0.000001").stdout)["fits"][0]
+    (tmp_path / "star.txt").write_text("\n".join(f"0 {leaf}" for leaf in range(1, 10_001)))
+    found = table(gump("star.txt", "--memory", "1").stdout)
+    assert found["fits"] == ["max_block=9999 fits 1 GB"], "every value below the degree of the center costs the same"
+    assert ", 1 hub above degree 64, " in found["cost"][0]
+
+
+def test_a_table_with_weights_is_read_without_them_and_that_is_said(gump: Call, tmp_path: Path) -> None:
+    (tmp_path / "own.csv").write_text("from,to,weight\n0,1,0.5\n1,2,2\n")
+    result = gump("own.csv")
+    assert result.exit_code == 0, result.output
+    assert table(result.stdout)["num_edges"][0] == "2"
+    assert result.stderr == "note: own.csv has a third number in 2 of 2 lines: weights of edges are not read\n"
+
+
+def test_what_a_sample_or_a_few_searches_found_is_called_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = Data(edge_index=ring(1500)[0], num_nodes=1500)
+    shown = {key: value for key, value, _ in diagnose([graph], "ring").rows}
+    assert (shown["diameter"], shown["min_curvature"]) == ("750", "at most 0 (1,000 edges)")
+    monkeypatch.setattr(sys.modules["gump.diagnostics.bottleneck"], "SEARCHED", 0)
+    assert {key: value for key, value, _ in diagnose([graph], "ring").rows}["diameter"] == "at least 750"
 
 
 def test_datasets_show_medians_and_the_worst_graph(gump: Call) -> None:
@@ -77,7 +102,7 @@ def test_datasets_show_medians_and_the_worst_graph(gump: Call) -> None:
     assert result.exit_code == 0, result.output
     found = table(result.stdout)
     graphs = [bottleneck(data.edge_index, data.num_nodes) for data in find_graphs("fake")]
-    worst = min(range(len(graphs)), key=lambda i: (graphs[i].crossing_share, -graphs[i].diameter))
+    worst = min(range(len(graphs)), key=lambda i: (graphs[i].large_cut.share, -graphs[i].diameter))
     assert found["number"] == ["median", f"graph {worst}", "what it says"]
     assert float(found["spectral_gap"][0]) == pytest.approx(np.median([graph.spectral_gap for graph in graphs]), rel=5e-3)
     assert float(found["spectral_gap"][1]) == pytest.approx(graphs[worst].spectral_gap, rel=5e-3)
@@ -134,9 +159,11 @@ def test_bad_input_is_refused_in_one_line(gump: Call, tmp_path: Path) -> None:
     (tmp_path / "empty.npz").write_bytes(b"")
     for arguments, message in [
         (["Rng-20"], "did you mean Ring-20?"),
+        (["mutag"], "did you mean MUTAG?"),
+        (["IMDB-BINARY"], "; for one of the TU collection say tu:IMDB-BINARY)"),
         (["nothing.txt"], "'graph' must be a file, tu:NAME, or one of MUTAG,"),
-        (["words.txt"], "two whole numbers on each line"),
-        (["lonely.txt"], "must have an edge between two vertices"),
+        (["words.txt"], "must be a list of edges as text, two whole numbers"),
+        (["lonely.txt"], "must have an edge between two vertices (got none on 1 vertex)"),
         (["gaps.txt"], "must have at most 100,000,000 vertices (got 1,000,000,000)"),
         (["slip.txt"], "slip.txt must have at most 100,000,000 vertices (got 100,000,000,000); number them from zero without gaps"),
         (["text.npz"], "text.npz must be an archive of arrays, as np.savez writes it (got something else)"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Annotated
 
 import typer
@@ -20,7 +21,7 @@ def diagnose(
 ) -> None:
     """Say whether a graph has a bottleneck, and how deep to go.
 
-    A file has two numbers a line, or is an .npz with edge_index.
+    A file has two numbers a line (0 1 or 0,1), or is an .npz with edge_index.
 
     Example: gump diagnose NCI1 --index 7
     """
@@ -28,7 +29,11 @@ def diagnose(
     from gump.experiment.diagnose import find_graphs
 
     with plain_errors():
-        found = run(find_graphs(graph), graph, index, sample, width, memory)
+        with warnings.catch_warnings(record=True) as told:
+            graphs = find_graphs(graph)
+        for warning in told:
+            typer.echo(f"note: {warning.message}", err=True)
+        found = run(graphs, graph, index, sample, width, memory)
         print_table(found.title, found.columns, found.rows)
         console = Console()
         for subject, text in found.notes.items():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import warnings
 import zipfile
 import zlib
 from pathlib import Path
@@ -13,6 +14,18 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.utils import remove_self_loops, to_undirected
 
+FORMATS = (
+    "a list of edges as text, two whole numbers from 0 on a line with a space, a tab or a comma between them, "
+    "or .npz with an array 'edge_index'"
+)
+"""What can be read, in the words of errors."""
+
+EDGE = re.compile(r"([0-9]{1,15})(?:\s*[,;]\s*|\s+)([0-9]{1,15})(?:(?:\s*[,;]\s*|\s+)([-+.0-9eE]+))?")
+"""A line of text: two vertices and, perhaps, a number that is not read."""
+
+HEAD = re.compile(r"[^\W\d][\w ]*(\s*[,;]\s*[^\W\d][\w ]*){1,2}")
+"""The first line of a CSV file, with two or three names."""
+
 MAX_NODES = 10**8
 """More vertices than this are a slip in a file rather than a graph."""
 
@@ -20,7 +33,9 @@ MAX_NODES = 10**8
 def load_own(path: str | os.PathLike[str]) -> Data:
     """Reads one graph from a file: a list of edges as text, or arrays of NumPy.
 
-    - *Text*: an edge on each line, as the numbers of its two vertices, counted from zero; what follows a ``#`` is a comment.
+    - *Text*: an edge on each line, as the numbers of its two vertices, counted from zero, with spaces, a tab, a comma or a semicolon between
+      them. A third number, such as a weight, is not read, and a warning says so. What follows a ``#`` or a ``%`` is a comment, and the first
+      line may name the columns of a CSV file.
     - ``.npz``: an array ``edge_index`` of shape ``[2, num_edges]`` and, if there are vertex features, ``x`` with a row for each vertex.
 
     The graph is undirected: every edge is listed once in each orientation, whichever the file has. Self-loops are removed and repeated edges
@@ -56,20 +71,29 @@ def load_own(path: str | os.PathLike[str]) -> Data:
 
 
 def _from_text(path: Path) -> np.ndarray:
-    edges = []
+    edges, weighted = [], 0
     try:
-        lines = path.read_text().splitlines()
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
     except UnicodeDecodeError as error:
-        raise ValueError(f"{path} must be text, or arrays of NumPy in a file whose name ends in .npz (got neither)") from error
-    for number, line in enumerate(lines, start=1):
-        if not (ends := line.split("#")[0].strip()):
+        raise ValueError(f"{path} must be {FORMATS} (got something that is not text)") from error
+    lines = [re.split("[#%]", line)[0].strip() for line in lines]
+    head = next((number for number, line in enumerate(lines) if line), -1)
+    for number, line in enumerate(lines):
+        if not line or (number == head and HEAD.fullmatch(line)):
             continue
-        if not re.fullmatch(r"[0-9]{1,15}\s+[0-9]{1,15}", ends):
-            raise ValueError(
-                f"{path} must have two whole numbers on each line, the ends of an edge (got {line.strip()!r} in line {number})"
-            )
-        edges.append([int(end) for end in ends.split()])
+        if not (match := EDGE.fullmatch(line)):
+            raise ValueError(f"{path} must be {FORMATS} (got {_short(line)!r} in line {number + 1})")
+        edges.append([int(match[1]), int(match[2])])
+        weighted += match[3] is not None
+    if weighted:
+        warnings.warn(
+            f"{path} has a third number in {weighted:,} of {len(edges):,} lines: weights of edges are not read", stacklevel=3
+        )
     return np.array(edges, dtype=np.int64).reshape(-1, 2).T.copy()
+
+
+def _short(line: str) -> str:
+    return line if len(line) <= 40 else f"{line[:40]}..."
 
 
 def _from_arrays(path: Path) -> tuple[np.ndarray, np.ndarray | None]:

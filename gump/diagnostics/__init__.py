@@ -20,6 +20,7 @@ from gump.diagnostics.collapse import (
     mean_cosine,
     rank_one_distance,
 )
+from gump.diagnostics.cut import Cut
 from gump.diagnostics.distances import hop_distances
 from gump.diagnostics.expected_jacobian import ExpectedJacobian, expected_jacobian
 from gump.diagnostics.jacobian import distant_pair, jacobian, jacobian_by_depth, jacobian_norm
@@ -34,6 +35,7 @@ __all__ = [
     "BlockTable",
     "Bottleneck",
     "CoinReport",
+    "Cut",
     "DecayFit",
     "ExpectedJacobian",
     "LayerState",

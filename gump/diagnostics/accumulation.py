@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -15,6 +16,9 @@ from gump.linalg import unitarity_error
 FLOOR = 1e-6
 """Energies below are not fitted: nobody can use so little of a signal."""
 
+SHAPES = (0.01, 1000.0)
+"""The least and the greatest shape that is fitted."""
+
 
 def energy_kept(operator: Tensor, depth: int, num_probes: int | None = None, generator: torch.Generator | None = None) -> Tensor:
     r"""Computes which share of a signal's energy is left after every number of steps, :math:`\lVert \mathbf{U}^L \rVert_F^2 / N`.
@@ -24,7 +28,7 @@ def energy_kept(operator: Tensor, depth: int, num_probes: int | None = None, gen
     Args:
         operator: The matrix of one step, dense or sparse.
         depth: The largest number of steps.
-        num_probes: How many vectors of random signs to follow, whose energies have this mean; by default all rows are, exactly.
+        num_probes: How many vectors of random signs to follow, at least one, whose energies have this mean; by default all rows are, exactly.
         generator: The source of the signs.
 
     Shapes:
@@ -38,11 +42,13 @@ def energy_kept(operator: Tensor, depth: int, num_probes: int | None = None, gen
     if num_probes is None:
         return row_energy(operator, depth).sum(1)
     check_operator(operator, depth)
+    if num_probes < 1:
+        raise ValueError(f"'num_probes' must be at least 1 (got {num_probes}); leave it out for the exact energy")
     probes = torch.randint(2, (operator.size(0), num_probes), generator=generator).to(operator) * 2 - 1
-    energies = [probes.square().mean()]
+    energies = [probes.abs().square().mean()]
     for _ in range(depth):
         probes = operator @ probes
-        energies.append(probes.square().mean())
+        energies.append(probes.abs().square().mean())
     return torch.stack(energies)
 
 
@@ -76,6 +82,8 @@ def step_loss(blocks: Sequence[Tensor]) -> StepLoss:
         StepLoss(residual=0.7071..., loss=0.5)
     """
     num_arcs = sum(b.size(0) * b.size(-1) for b in blocks)
+    if num_arcs == 0:
+        raise ValueError("'blocks' must hold a block (got none): the graph has no edge")
     square = sum(float(unitarity_error(b).square().sum()) * b.size(-1) for b in blocks) / num_arcs
     return StepLoss(square**0.5, 1 - sum(float(b.square().sum()) for b in blocks) / num_arcs)
 
@@ -99,8 +107,10 @@ def predicted_energy(loss: Tensor, depth: Tensor, shape: float) -> Tensor:
 
     The mean of :math:`e^{-\lambda L}` over rates :math:`\lambda` of a gamma distribution of shape :math:`\gamma`, scaled so that
     :math:`E(1) = 1 - \delta`. A large :math:`\gamma` gives :math:`(1 - \delta)^L`: every part of the signal loses at the same rate, as where
-    the walk mixes. A small one has a long tail: part of the signal lives where nothing is lost.
+    the walk mixes; an infinite one is that law. A small one has a long tail: part of the signal lives where nothing is lost.
     """
+    if math.isinf(shape):
+        return (1 - loss) ** depth
     return (1 + depth * ((1 - loss) ** (-1 / shape) - 1)) ** -shape
 
 
@@ -108,16 +118,19 @@ class DecayFit(NamedTuple):
     r"""How well two laws tell the energy at depth from that after one step.
 
     Args:
-        shape: The :math:`\gamma` of :func:`predicted_energy` that fits best, at most 1000.
+        shape: The :math:`\gamma` of :func:`predicted_energy` that fits best, from 0.01 to 1000; infinite where the exponential law
+            :math:`(1 - \delta)^L` fits no worse than the best of them.
         error: The root mean square of the error of :math:`\ln E` under that law.
-        exponential_error: The same for :math:`(1 - \delta)^L`.
+        exponential_error: The same for the exponential law.
         num_points: How many energies were fitted.
+        at_bound: Whether the best of the finite shapes is the least or the greatest, so that others might fit better still.
     """
 
     shape: float
     error: float
     exponential_error: float
     num_points: int
+    at_bound: bool
 
 
 def fit_decay(energy: Tensor) -> DecayFit:
@@ -142,6 +155,9 @@ def fit_decay(energy: Tensor) -> DecayFit:
     def error(log_shape: float) -> float:
         return float((predicted_energy(loss, depth, 10**log_shape).log() - logarithm).square().mean().sqrt())
 
-    best = minimize_scalar(error, bounds=(-2, 3), method="bounded")
+    low, high = (math.log10(bound) for bound in SHAPES)
+    best = minimize_scalar(error, bounds=(low, high), method="bounded")
     exponential = float((depth * torch.log1p(-loss) - logarithm).square().mean().sqrt())
-    return DecayFit(float(10**best.x), float(best.fun), exponential, int(used.sum()))
+    at_bound = bool(min(best.x - low, high - best.x) < 1e-3)
+    shape = math.inf if exponential <= best.fun else float(10**best.x)
+    return DecayFit(shape, min(float(best.fun), exponential), exponential, int(used.sum()), at_bound)

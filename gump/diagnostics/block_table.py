@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -70,4 +71,4 @@ def block_table(blocks: Sequence[Tensor], num_steps: Sequence[int] = (5, 10)) ->
 
 
 def _quantile(values: Tensor, share: float) -> float:
-    return float(values.quantile(share))
+    return float(np.quantile(values.cpu().numpy(), share))  # torch's refuses more than 16 million

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from gump.diagnostics.twin import twin
 from gump.linalg import grover, polar_factor, unitarity_error
 
 
@@ -47,9 +47,13 @@ def coin_report(model: Any, x: Tensor, edge_index: Tensor, **kwargs: Any) -> Coi
         edge_index: The edges.
         kwargs: Whatever else the model's forward takes.
     """
+    if not hasattr(getattr(model, "coin", None), "kind") or not hasattr(model, "start"):
+        raise ValueError(
+            f"'model' must be a gump.nn.GUMP, which has coins (got {type(model).__name__}); of a larger model pass that part"
+        )
     if model.coin.kind in ("grover", "ones"):
         raise ValueError(f"'model' must have a coin with scores (got '{model.coin.kind}')")
-    model = copy.deepcopy(model)  # in training mode, measuring would move the averages of a batch norm
+    model = twin(model)
     start = model.start(x, edge_index, **kwargs)
     if start.line_graph.num_arcs == 0:
         raise ValueError("'edge_index' must have an edge (got none): without one there are no coins")

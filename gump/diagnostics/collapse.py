@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +9,10 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch_geometric.nn import AntiSymmetricConv
+from torch_geometric.utils import to_undirected
 
+from gump.diagnostics.twin import twin
 from gump.line_graph import EulerianLineGraph
 
 
@@ -40,12 +42,12 @@ def dirichlet_energy(h: Tensor, edge_index: Tensor) -> Tensor:
     .. math::
         E(\mathbf{H}) = \tfrac{1}{2} \sum_{(u, v)} \lVert \mathbf{h}_u - \mathbf{h}_v \rVert^2
 
-    over the columns of ``edge_index``, so that an edge that is listed in both orientations counts once. Zero where every component has one
-    state. A GCN that over-smooths ends in states proportional to the roots of the degrees, which differ: see :func:`rank_one_distance`.
+    over both orientations of every edge, however it is listed, so that an edge counts once. Zero where every component has one state. A GCN
+    that over-smooths ends in states proportional to the roots of the degrees, which differ: see :func:`rank_one_distance`.
 
     Args:
         h: The states.
-        edge_index: The edges, in both orientations.
+        edge_index: The edges, in one orientation or both; one that is listed twice counts once.
 
     Shapes:
         - **h:** :math:`(N, F)`
@@ -55,7 +57,8 @@ def dirichlet_energy(h: Tensor, edge_index: Tensor) -> Tensor:
         >>> dirichlet_energy(torch.tensor([[1.0], [3.0]]), torch.tensor([[0, 1], [1, 0]]))
         tensor(4.)
     """
-    return (h[edge_index[0]] - h[edge_index[1]]).square().sum() / 2
+    source, target = to_undirected(edge_index, num_nodes=h.size(0))
+    return (h[source] - h[target]).square().sum() / 2
 
 
 def arc_dirichlet_energy(h: Tensor, line_graph: EulerianLineGraph) -> Tensor:
@@ -141,13 +144,15 @@ def collapse_by_layer(
     """Measures the states that go into every layer of a model, and those that come out of the last.
 
     The layers are watched while the model runs, so that norms, nonlinearities and residuals between them count. A layer that is called
-    several times is several layers; complex states count as pairs of real ones. Measured in evaluation mode; the model stays as it is.
+    several times is several layers, and so are the steps inside of PyG's ``AntiSymmetricConv``; complex states count as pairs of real ones.
+    The model is measured in the mode in which it is, as by all diagnostics, and stays as it is; call ``model.eval()`` before if batch norm and
+    dropout should do what they do in evaluation.
 
     Args:
         model: Any model that takes vertex features and edges. One that takes a ``line_graph``, such as :class:`gump.nn.GUMP`, is given
             one, and states with a row for every arc are compared along transitions.
         x: Vertex features.
-        edge_index: The edges, in both orientations.
+        edge_index: The edges, as the model takes them; states are compared along either orientation.
         layers: Modules of the model, in any order; by default its ``convs``, or its ``layers``.
         kwargs: Whatever else the model's forward takes.
 
@@ -160,28 +165,57 @@ def collapse_by_layer(
     if not isinstance(chosen, torch.nn.ModuleList | Sequence) or len(chosen) == 0:
         raise ValueError(f"'model' must have its layers in 'convs' or 'layers' (got {type(model).__name__}); name them as 'layers'")
     names = {name for name, module in model.named_modules() if any(module is layer for layer in chosen)}
-    twin = copy.deepcopy(model).eval()
+    measured = twin(model)
     states: list[Tensor] = []
     last: list[Tensor] = []
 
-    def watch(_: torch.nn.Module, inputs: tuple[Any, ...], named: dict[str, Any], output: Any) -> None:
-        given = next(iter((*inputs, *named.values())))
-        states.append((given.dense() if hasattr(given, "_fields") else given).clone())  # arc features are kept in parts
-        last[:] = [(output if isinstance(output, Tensor) else output[0]).clone()]
+    def watch_input(module: torch.nn.Module, inputs: tuple[Any, ...], named: dict[str, Any]) -> None:
+        states.append(_state(_first_argument(module, inputs, named)))
 
-    for name, module in twin.named_modules():
+    def watch_output(_: torch.nn.Module, __: Any, output: Any) -> None:
+        last[:] = [_state(output[0] if isinstance(output, tuple) and not hasattr(output, "dense") else output)]
+
+    for name, module in measured.named_modules():
         if name in names:
-            module.register_forward_hook(watch, with_kwargs=True)
+            step = module.phi if isinstance(module, AntiSymmetricConv) else module
+            step.register_forward_pre_hook(watch_input, with_kwargs=True)
+            module.register_forward_hook(watch_output)
     on_arcs = "line_graph" in inspect.signature(model.forward).parameters
     line_graph = EulerianLineGraph.from_edge_index(edge_index, x.size(0), bool(getattr(model, "directed", False)))
-    twin(x, edge_index, **({"line_graph": line_graph} if on_arcs else {}), **kwargs)
-    return [_measured(h, edge_index, line_graph if on_arcs and h.size(0) == line_graph.num_arcs else None) for h in states + last]
+    measured(x, edge_index, **({"line_graph": line_graph} if on_arcs else {}), **kwargs)
+    if not states:
+        raise ValueError("'layers' must be called when 'model' runs (got none that was); name others as 'layers'")
+    return [_measured(h, line_graph, on_arcs) for h in states + last]
 
 
-def _measured(h: Tensor, edge_index: Tensor, line_graph: EulerianLineGraph | None) -> LayerState:
+def _first_argument(module: torch.nn.Module, inputs: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    """What a layer calls its first argument, whether it came by its name or not."""
+    return inputs[0] if inputs else next(iter(inspect.signature(module.forward).bind(**named).arguments.values()))
+
+
+def _state(given: Any) -> Tensor:
+    """The states in what a layer is given: arc features are kept in parts, and a pair holds those of sources and of targets."""
+    if hasattr(given, "dense"):
+        given = given.dense()
+    elif isinstance(given, tuple | list) and len(given) == 2:
+        given = given[0] if given[1] is None else given[1]
+    if not isinstance(given, Tensor) or given.dim() != 2:
+        what = list(given.shape) if isinstance(given, Tensor) else type(given).__name__
+        raise ValueError(
+            f"'layers' must take and return states first, a row for each vertex or arc (got {what}); name others as 'layers'"
+        )
+    return given.clone()
+
+
+def _measured(h: Tensor, line_graph: EulerianLineGraph, on_arcs: bool) -> LayerState:
     h = torch.view_as_real(h).flatten(-2).double() if h.is_complex() else h.double()
-    if line_graph is None:
-        energy, squares = dirichlet_energy(h, edge_index), h[edge_index.flatten()].square().sum()
+    on_arcs = on_arcs and h.size(0) == line_graph.num_arcs
+    if not on_arcs and h.size(0) != line_graph.num_nodes:
+        raise ValueError(
+            f"'layers' must have a state for each of the {line_graph.num_nodes} vertices (got {h.size(0)}); name those before pooling as 'layers'"
+        )
+    if not on_arcs:
+        energy, squares = dirichlet_energy(h, line_graph.arcs), h[line_graph.arcs.flatten()].square().sum()
     else:
         energy, squares = arc_dirichlet_energy(h, line_graph), _transition_squares(h, line_graph)
     return LayerState(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
 import torch
-from scipy.sparse import csr_array
 from scipy.sparse.csgraph import shortest_path
 from torch import Tensor
+
+from gump.diagnostics.adjacency import sparse_adjacency
 
 
 def hop_distances(edge_index: Tensor, num_nodes: int) -> Tensor:
@@ -25,6 +25,7 @@ def hop_distances(edge_index: Tensor, num_nodes: int) -> Tensor:
                 [1., 0., inf],
                 [inf, inf, 0.]], dtype=torch.float64)
     """
-    source, target = edge_index.cpu().numpy()
-    adjacency = csr_array((np.ones(len(source)), (source, target)), shape=(num_nodes, num_nodes))
+    adjacency = sparse_adjacency(edge_index, num_nodes)
+    if num_nodes == 0:
+        return torch.zeros(0, 0, dtype=torch.float64)
     return torch.from_numpy(shortest_path(adjacency, method="D", directed=False, unweighted=True))

@@ -8,6 +8,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from gump.diagnostics.row_energy import check_operator
+
 
 class ExpectedJacobian(NamedTuple):
     r"""The Jacobians of one target with respect to all sources, in the mean over draws of the gates.
@@ -65,14 +67,29 @@ def expected_jacobian(
         - **operator:** :math:`(N, N)`
         - **weights:** :math:`(F_{l-1}, F_l)` each
     """
+    check_operator(operator, 0)
+    if operator.is_complex() or operator.layout != torch.strided:
+        raise ValueError(f"'operator' must be dense and real (got {operator.layout} of {operator.dtype}); pass operator.to_dense()")
+    if not 0 <= target < operator.size(0):
+        raise ValueError(f"'target' must be one of the {operator.size(0)} rows of 'operator' (got {target})")
     if not weights:
         raise ValueError("'weights' must hold a matrix for each of at least one layer (got none)")
     if keep is not None and not 0 < keep <= 1:
         raise ValueError(f"'keep' must be above 0 and at most 1 (got {keep})")
-    if num_samples < 2:
+    if not isinstance(num_samples, int) or num_samples < 2:
         raise ValueError(f"'num_samples' must be at least 2 for a standard error (got {num_samples})")
+    for i, weight in enumerate(weights):
+        if weight.dim() != 2 or (i and weight.size(0) != weights[i - 1].size(1)):
+            raise ValueError(
+                f"'weights' must be matrices of which each takes what the one before gives (got {[list(w.shape) for w in weights]})"
+            )
+        if (weight.dtype, weight.device) != (operator.dtype, operator.device):
+            raise ValueError(
+                f"'weights' must have the precision and the device of 'operator', {operator.dtype} on {operator.device} (got {weight.dtype} on "
+                f"{weight.device})"
+            )
     size = operator.size(0)
-    total = square = torch.zeros(size, weights[-1].size(1), weights[0].size(0), dtype=operator.dtype)
+    total = square = operator.new_zeros(size, weights[-1].size(1), weights[0].size(0))
     for _ in range(num_samples):
         sample = _sample(operator, weights, target, _gates(operator, weights, keep, generator))
         total, square = total + sample, square + sample.square()
@@ -85,10 +102,11 @@ def expected_jacobian(
 
 def _gates(operator: Tensor, weights: Sequence[Tensor], keep: float | None, generator: torch.Generator | None) -> list[Tensor]:
     """Which entries of every layer pass."""
-    size = operator.size(0)
+    size, drawn_on = operator.size(0), "cpu" if generator is None else generator.device
     if keep is not None:
-        return [(torch.rand(size, w.size(1), generator=generator) < keep).to(operator.dtype) for w in weights]
-    h, gates = torch.randn(size, weights[0].size(0), generator=generator, dtype=operator.dtype), []
+        return [(torch.rand(size, w.size(1), generator=generator, device=drawn_on) < keep).to(operator) for w in weights]
+    h = torch.randn(size, weights[0].size(0), generator=generator, dtype=operator.dtype, device=drawn_on).to(operator)
+    gates = []
     for weight in weights:
         h = (operator @ h @ weight).relu()
         gates.append((h > 0).to(operator.dtype))
@@ -99,7 +117,7 @@ def _sample(operator: Tensor, weights: Sequence[Tensor], target: int, gates: Seq
     """The Jacobian of one draw, backwards from the target."""
     width = weights[-1].size(1)
     grad = operator.new_zeros(width, operator.size(0), width)
-    grad[:, target] = torch.eye(width, dtype=operator.dtype)
+    grad[:, target] = torch.eye(width, dtype=operator.dtype, device=operator.device)
     for weight, gate in zip(reversed(weights), reversed(gates), strict=True):
         grad = operator.t() @ (gate * grad) @ weight.t()
     return grad.transpose(0, 1)

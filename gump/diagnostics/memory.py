@@ -125,7 +125,9 @@ def memory(
     parts = _Parts(block_sizes, num_nodes, in_channels or hidden_channels, **settings, rank=rank, training=training, conv=conv)
     fitting = None
     if budget is not None:
-        fitting = max((degree for degree in {1, *block_sizes} if parts.bytes(degree) <= budget), default=None)
+        degrees = sorted({1, *block_sizes})
+        up_to = [*(degree - 1 for degree in degrees[1:]), degrees[-1]]  # nothing changes before the next degree
+        fitting = max((block for block in up_to if parts.bytes(block) <= budget), default=None)
     return MemoryEstimate(
         num_nodes=num_nodes,
         num_arcs=parts.num_arcs,

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
+from gump.line_graph import EulerianLineGraph
+
 
 def row_energy(operator: Tensor, depth: int, targets: Tensor | None = None) -> Tensor:
     r"""Computes the influence of a typical source on a target after every number of steps up to a depth.
@@ -39,7 +41,7 @@ def row_energy(operator: Tensor, depth: int, targets: Tensor | None = None) -> T
     """
     check_operator(operator, depth)
     size = operator.size(0)
-    targets = torch.arange(size, device=operator.device) if targets is None else targets
+    targets = torch.arange(size, device=operator.device) if targets is None else _checked_targets(targets, size).to(operator.device)
     rows = torch.zeros(size, targets.numel(), dtype=operator.dtype, device=operator.device)  # (e_i^T A^L)^T, a column per target
     rows[targets, torch.arange(targets.numel(), device=operator.device)] = 1
     transposed = operator.t()
@@ -95,9 +97,9 @@ def spectral_row_energy(edge_index: Tensor, num_nodes: int, depth: int, self_loo
     """
     if depth < 0:
         raise ValueError(f"'depth' must not be negative (got {depth})")
+    source, target = EulerianLineGraph.from_edge_index(edge_index.cpu(), num_nodes).arcs.numpy()
     adjacency = np.zeros((num_nodes, num_nodes))
-    source, target = edge_index.cpu().numpy()
-    adjacency[source, target] = adjacency[target, source] = 1
+    adjacency[source, target] = 1
     if self_loops:
         np.fill_diagonal(adjacency, 1)
     _check_theorem(adjacency)
@@ -117,8 +119,19 @@ def check_operator(operator: Tensor, depth: int) -> None:
     """Refuses what is not a matrix that can be applied again and again."""
     if operator.dim() != 2 or operator.size(0) != operator.size(1):
         raise ValueError(f"'operator' must be a square matrix (got {list(operator.shape)})")
+    if not operator.is_floating_point() and not operator.is_complex():
+        raise ValueError(f"'operator' must hold floating-point or complex numbers (got {operator.dtype}); pass operator.double()")
     if depth < 0:
         raise ValueError(f"'depth' must not be negative (got {depth})")
+
+
+def _checked_targets(targets: Tensor, size: int) -> Tensor:
+    """Refuses what does not name rows."""
+    if targets.dim() != 1 or targets.dtype != torch.long:
+        raise ValueError(f"'targets' must be a list of rows of type torch.long (got {list(targets.shape)} of {targets.dtype})")
+    if targets.numel() and not 0 <= int(targets.min()) <= int(targets.max()) < size:
+        raise ValueError(f"'targets' must name rows from 0 to {size - 1} (got {targets.min()} to {targets.max()})")
+    return targets
 
 
 def _check_theorem(adjacency: NDArray[np.float64]) -> None:

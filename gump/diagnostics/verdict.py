@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from gump.diagnostics.bottleneck import Bottleneck
+from gump.diagnostics.counted import counted
 
 NO_BOTTLENECK, BOTTLENECK = 0.5, 0.25
 """At least this share crosses the worst cut where there is no bottleneck; less than this where there is one."""
@@ -24,6 +25,7 @@ class Verdict:
         depth: The number of layers to begin with.
         text: The verdict in a sentence or two.
         reason: Why this depth.
+        walk: What spectral gap and commute time say.
     """
 
     narrow: str
@@ -31,28 +33,39 @@ class Verdict:
     depth: int
     text: str
     reason: str
+    walk: str
 
 
 def verdict(measured: Bottleneck) -> Verdict:
     r"""Judges a graph by its worst cut and by its longest distance.
 
     **Narrow.** With :math:`L` layers at most :math:`L c` dimensions cross a cut of :math:`c` edges, whatever the model's coins. Of what equally
-    many vertices of either side hold, one dimension for each arc, that is :attr:`Bottleneck.crossing_share` at a depth equal to the
-    diameter. On a clique, which nobody would say has a bottleneck, it is above 1/2, :math:`n / (2n - 2)` for even :math:`n`; on paths, rings,
-    grids and stars it is 1 or nearly so at every size, and on random regular graphs above 0.9. On two cliques of :math:`k` vertices with an edge
-    between them it is :math:`3 / (k^2 - k + 1)`, below 1/4 from :math:`k = 4` on; on a clique with a path of as many vertices it is
-    :math:`(k + 1) / (k^2 - k + 1)`, below 1/4 from :math:`k = 6` on; on a binary tree, the other standard example, it falls below 1/4 at 63
-    vertices. Hence: no bottleneck from 1/2 on, one below half of that, and a mild one between.
+    many vertices behind it on either side hold, one dimension for each arc, that is the share of a :class:`gump.diagnostics.Cut` at a depth
+    equal to the diameter. On a clique, which nobody would say has a bottleneck, it is above 1/2, :math:`n / (2n - 2)` for even :math:`n`; on
+    paths, rings, square grids and stars it is 1 or nearly so at every size, on long grids above 1/2, and on large random regular graphs
+    above 0.9. On two cliques of :math:`k` vertices with an edge or a path of any length between them it is
+    :math:`3 / (k^2 - k + 1)`, below 1/4 from :math:`k = 4` on; on a clique with a path of as many vertices or more it is
+    :math:`(k + 1) / (k^2 - k + 1)`, below 1/4 from :math:`k = 6` on; on a binary tree, the other standard example, it falls below 1/4
+    at 31 vertices. Hence: no bottleneck from 1/2 on, one below half of that, and a mild one between.
+
+    The cut that counts is the worst with one in twenty vertices on either side at least. Where a smaller part hangs on fewer edges, the text
+    says so, with its number of vertices, but the verdict is on the rest.
 
     **Far.** A random cubic graph, the sparsest that mixes well, has a diameter of about :math:`\log_2 n` (`Bollobás and Fernandez de la Vega
     1982 <https://doi.org/10.1007/BF02579310>`_). A graph is far where its diameter exceeds twice :math:`\log_2 n + 1`: paths from 10 vertices
-    on, rings from 22, square grids from 81; no clique, star or expander.
+    on, rings from 22, square grids from 81; no clique, star or expander. Where the way is longer than the suggested depth, the text
+    says what crosses in that many layers.
 
     **Depth.** The diameter, so that every vertex can hear every other; at least 2, since shallower models are no test of depth, and at most
     100. A question about nearer vertices needs fewer layers. A wave passes, so more layers than the distance do not help by themselves.
 
-    What it does not see: what the question is. A bottleneck that no answer has to pass does no harm. Nor how many vertices suffer: a short
-    tail of a clique is told as a bottleneck too, with the number of vertices behind it.
+    **Walk.** A random walk forgets where it began in about :math:`1 / \lambda` steps, with the spectral gap :math:`\lambda`, and needs the
+    commute time from one of the two worst vertices to the other and back. A random cubic graph of :math:`n` vertices has about 17, since its
+    gap is near :math:`1 - 2 \sqrt{2} / 3` (`Friedman 2008 <https://arxiv.org/abs/cs/0405020>`_), and :math:`5 n`, which was measured. Both
+    are long where much lies behind few edges and where it is a long way alike, so that they do not tell the two apart.
+
+    What it does not see: what the question is. A bottleneck that no answer has to pass does no harm. Nor a bar between two parts that has
+    vertices of its own hanging on it: they count as something that it joins.
 
     Args:
         measured: What :func:`gump.diagnostics.bottleneck` found.
@@ -62,55 +75,76 @@ def verdict(measured: Bottleneck) -> Verdict:
         >>> verdict(bottleneck(torch.combinations(torch.arange(6)).t())).narrow
         'no'
     """
-    share, hops = measured.crossing_share, measured.diameter
+    share, hops = measured.large_cut.share, measured.diameter
     narrow = "no" if share >= NO_BOTTLENECK else "mild" if share >= BOTTLENECK else "yes"
     usual = math.log2(measured.component_nodes)
     far = hops > 2 * (usual + 1)
     depth = min(max(hops, 2), MAX_DEPTH)
-    return Verdict(narrow, far, depth, _text(measured, narrow, far, usual), _reason(measured, depth))
-
-
-def _text(measured: Bottleneck, narrow: str, far: bool, usual: float) -> str:
-    at_least = "" if measured.diameter_exact else "at least "
-    distance = f"{at_least}{_count(measured.diameter, 'hop')}"
-    behind = f"{measured.cut_nodes:,} of {_count(measured.component_nodes, 'vertex')}"
-    edges, share = _count(measured.cut_edges, "edge"), f"{measured.crossing_share:.1%}".replace(".0%", "%")
-    if narrow == "no":
-        lets = (
-            f"the narrowest cut found ({edges}, {behind} behind it) lets up to {share} of what equally many vertices hold through in as many "
-            "layers"
-        )
-        if far:
-            text = (
-                f"no bottleneck but a long way: the farthest vertices are {distance} apart, where a random graph of this size has about "
-                f"{usual:.0f}; {lets}"
-            )
-        elif measured.diameter_exact:
-            text = f"no bottleneck: any two vertices are within {distance}, and {lets}"
-        else:
-            text = f"no bottleneck: the farthest vertices found are {_count(measured.diameter, 'hop')} apart, and {lets}"
-    else:
-        kind = "a bottleneck" if narrow == "yes" else "a mild bottleneck"
-        text = (
-            f"{kind}: {behind} are joined to the rest by {edges}, and in {_count(measured.diameter, 'layer')}, the longest distance, at most "
-            f"{share} of the dimensions that equally many vertices of the denser side hold in a walk on arcs get across, whatever its coins; "
-            "more layers or rewiring let more through"
-        )
-        text += f"; and a long way, {distance}" if far else ""
+    text = _small_part(measured) + _text(measured, narrow, far, usual, depth)
     if measured.num_components > 1:
         text += f". This is the largest of {measured.num_components:,} parts, between which nothing passes"
-    return text
+    return Verdict(narrow, far, depth, text, _reason(measured, depth), _walk(measured))
+
+
+def _small_part(measured: Bottleneck) -> str:
+    """What hangs on few edges without being much."""
+    if measured.cut.share >= BOTTLENECK or measured.cut == measured.large_cut:
+        return ""
+    behind, hang = measured.cut.nodes / measured.component_nodes, "hangs" if measured.cut.nodes == 1 else "hang"
+    edges = counted(measured.cut.edges, "edge")
+    return f"{_percent(behind)} of the vertices ({measured.cut.nodes:,} of {measured.component_nodes:,}) {hang} on {edges}; for the rest, "
+
+
+def _text(measured: Bottleneck, narrow: str, far: bool, usual: float, depth: int) -> str:
+    cut, hops = measured.large_cut, counted(measured.diameter, "hop")
+    distance = hops if measured.diameter_exact else f"at least {hops}"
+    behind = f"{cut.nodes:,} of {counted(measured.component_nodes, 'vertex')}"
+    edges, layers = counted(cut.edges, "edge"), counted(measured.diameter, "layer")
+    suggested = f", but no more than {_percent(cut.share_in(depth))} in the suggested {depth}" if depth < measured.diameter else ""
+    if narrow == "no":
+        lets = (
+            f"the narrowest cut found ({edges}, {behind} behind it) lets up to {_percent(cut.share)} of what equally many vertices hold through "
+            f"in {layers}{suggested}"
+        )
+        if far:
+            usually = f"where a random graph of this size has about {usual:.0f}"
+            return f"no bottleneck but a long way: the farthest vertices are {distance} apart, {usually}; {lets}"
+        if measured.diameter_exact:
+            part = " of the largest part" if measured.num_components > 1 else ""
+            return f"no bottleneck: any two vertices{part} are within {distance}, and {lets}"
+        return f"no bottleneck: the farthest vertices are {distance} apart, and {lets}"
+    kind = "a bottleneck" if narrow == "yes" else "a mild bottleneck"
+    if suggested:
+        most = f"at most {_percent(cut.share_in(depth))} of what either whole side holds"
+        suggested = f"; in the suggested {depth} layers {most}, and vertices that are farther apart hear nothing of each other"
+    return (
+        f"{kind}: {behind} are joined to the rest by {edges}, and in {layers}, the longest distance, at most {_percent(cut.share)} of the "
+        "dimensions that equally many vertices behind it hold on the denser side, in a walk on arcs, get across, whatever its coins; "
+        f"more layers or rewiring let more through{suggested}{f'; and a long way, {distance}' if far else ''}"
+    )
 
 
 def _reason(measured: Bottleneck, depth: int) -> str:
+    bound, part = "" if measured.diameter_exact else "at least ", " in the largest part" if measured.num_components > 1 else ""
+    longest = f"the longest distance{part} is {bound}{counted(measured.diameter, 'hop')}"
     if depth < measured.diameter:
-        return f"the longest distance is {measured.diameter:,} hops, but deeper models than {MAX_DEPTH} layers are untried"
+        return f"{longest}, but deeper models than {MAX_DEPTH} layers are untried; vertices farther apart do not hear each other"
     if depth > measured.diameter:
-        return "any two vertices are neighbors; one layer more lets them answer"
-    at_least = "" if measured.diameter_exact else "found "
-    return f"the longest distance {at_least}is {_count(measured.diameter, 'hop')}, so that every vertex hears every other"
+        return f"any two vertices{part} are neighbors; one layer more lets them answer"
+    if not measured.diameter_exact:
+        return f"{longest}: with fewer layers some vertices do not hear each other, and some may need more"
+    return f"{longest}, so that every vertex {'of it ' if part else ''}hears every other"
 
 
-def _count(number: int, noun: str) -> str:
-    plural = {"vertex": "vertices"}.get(noun, f"{noun}s")
-    return f"{number:,} {noun if number == 1 else plural}"
+def _walk(measured: Bottleneck) -> str:
+    steps = counted(round(1 / max(measured.spectral_gap, 1e-12)), "step")
+    source, target = measured.pair
+    return (
+        f"a random walk forgets where it began in about {steps} (1 / spectral gap) and takes {measured.commute_time:,.0f} from vertex "
+        f"{source:,} to vertex {target:,} and back (commute time), where on a random graph of this size with three edges at each vertex it "
+        f"would be about 17 and {5 * measured.component_nodes:,}; few edges and a long way make both long alike"
+    )
+
+
+def _percent(share: float) -> str:
+    return f"{share:.1%}".replace(".0%", "%")

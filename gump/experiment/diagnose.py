@@ -19,6 +19,7 @@ from torch_geometric.utils import degree, to_undirected
 from gump.datasets import TRANSFER_TASKS, fake_dataset, load_transfer, load_tu
 from gump.datasets.own import load_own
 from gump.diagnostics.bottleneck import Bottleneck, bottleneck
+from gump.diagnostics.counted import counted
 from gump.diagnostics.memory import MemoryEstimate, memory
 from gump.diagnostics.verdict import Verdict, verdict
 from gump.experiment.listing import BENCHMARKS
@@ -38,10 +39,10 @@ NUMBERS = {
     "conductance": "of the worst cut found: edges across, over arcs of the smaller side",
     "cut_edges": "across that cut; in L layers at most L times as many dimensions cross",
     "cut_nodes": "vertices on its smaller side",
-    "crossing_share": "the most that crosses in diameter layers, of what equally many vertices hold",
+    "crossing_share": "the most that crosses in diameter layers, of what equally many vertices behind it hold",
     "num_bridges": "edges without which the part would fall apart",
     "resistance": "effective resistance of the worst pair of vertices",
-    "commute_time": "steps of a random walk between them and back",
+    "commute_time": "steps of a random walk from one to the other and back",
     "min_curvature": "least balanced Forman curvature of an edge",
     "mean_curvature": "mean over edges",
 }
@@ -56,7 +57,7 @@ class Diagnosis:
         title: What was measured.
         columns: The heads of the table.
         rows: Its rows.
-        notes: What to make of it, each with its subject: verdict, depth, cost and, if asked for, what fits.
+        notes: What to make of it, each with its subject: verdict, walk, depth, cost and, if asked for, what fits.
     """
 
     title: str
@@ -85,8 +86,11 @@ def find_graphs(name: str) -> list[Data]:
             raise ValueError(f"'graph' must be a transfer task of at most {most:,} vertices, {match[1]}-{most} (got '{name}')")
         return list(load_transfer(match[1], int(match[2])))
     known = [*BENCHMARKS, *(f"{task}-20" for task in TRANSFER_TASKS), "fake"]
-    close = difflib.get_close_matches(name, known, 1)
-    hint = f"; did you mean {close[0]}?" if close else ""
+    lower = {each.lower(): each for each in known}
+    close = difflib.get_close_matches(name.lower(), lower, 1)
+    hint = f"; did you mean {lower[close[0]]}?" if close else ""
+    if not close and re.fullmatch(r"[A-Za-z][\w-]+", name):
+        hint = f"; for one of the TU collection say tu:{name}"
     raise ValueError(f"'graph' must be a file, tu:NAME, or one of {', '.join(known)} (got '{name}', which is none of them{hint})")
 
 
@@ -102,7 +106,8 @@ def diagnose(
     """Measures one graph or many, and says in words what that means.
 
     Of many graphs, up to ``num_sampled`` are drawn; their medians are shown beside the graph with the least share that crosses its worst cut
-    (of those, the one with the longest distance). Graphs without edges are left out. The depth for many is what nine of ten graphs need.
+    (of those, the one with the longest distance), where parts of less than one in twenty vertices do not count. Graphs without
+    edges are left out. The depth for many is what nine of ten graphs need.
 
     Args:
         graphs: The graphs.
@@ -131,20 +136,20 @@ def diagnose(
         name = title if len(graphs) == 1 else f"{title}, graph {number}"
         rows = [[key, _shown(found, key), meaning] for key, meaning in NUMBERS.items()]
         depth, reason = judged[number].depth, judged[number].reason
-        notes = {"verdict": judged[number].text}
+        notes = {"verdict": judged[number].text, "walk": judged[number].walk}
         degrees, what = _degrees(graphs[number]), "the graph"
     else:
-        worst = min(measured, key=lambda i: (measured[i].crossing_share, -measured[i].diameter, i))
-        name = f"{title}, {len(measured):,} of {len(graphs):,} graphs"
+        worst = min(measured, key=lambda i: (measured[i].large_cut.share, -measured[i].diameter, i))
+        name = f"{title}, {len(measured):,} of {counted(len(graphs), 'graph')}"
         rows = [[key, _median(measured.values(), key), _shown(measured[worst], key), meaning] for key, meaning in NUMBERS.items()]
         depth = sorted(v.depth for v in judged.values())[-(-9 * len(judged) // 10) - 1]
         reason = "the longest distance in nine of ten graphs is no longer"
         notes = {"verdict": _summary(judged, len(graphs)), "worst": f"graph {worst}, {judged[worst].text}"}
         batch = list(measured)[:BATCH]
-        degrees, what = torch.cat([_degrees(graphs[i]) for i in batch]), f"a batch of {len(batch)} graphs"
+        degrees, what = torch.cat([_degrees(graphs[i]) for i in batch]), f"a batch of {counted(len(batch), 'graph')}"
     budget = None if budget_gb is None else max(int(budget_gb * 1e9), 1)
     cost = memory(degrees, hidden_channels, depth, budget=budget, in_channels=_in_channels(graphs[next(iter(measured))]))
-    notes["depth"] = f"{depth} layers: {reason}"
+    notes["depth"] = f"{counted(depth, 'layer')}: {reason}"
     notes["cost"] = _cost(cost, what, hidden_channels)
     if budget_gb is not None:
         notes["fits"] = _fits(cost, budget_gb, int(degrees.max()))
@@ -175,10 +180,11 @@ def _in_channels(data: Data) -> int | None:
 
 
 def _shown(found: Bottleneck, key: str) -> str:
-    bound = key == "diameter" and not found.diameter_exact
-    sampled = key.endswith("curvature") and found.curvature_edges < found.num_edges and not found.diameter_exact
-    note = f" ({found.curvature_edges:,} edges)" if sampled else ""
-    return f"{'at least ' if bound else ''}{_number(getattr(found, key))}{note}"
+    sampled = key.endswith("curvature") and 2 * found.curvature_edges < found.component_arcs
+    note = f" ({counted(found.curvature_edges, 'edge')})" if sampled else ""
+    at_most = "at most " if sampled and key == "min_curvature" else ""
+    at_least = "at least " if key == "diameter" and not found.diameter_exact else ""
+    return f"{at_most or at_least}{_number(getattr(found, key))}{note}"
 
 
 def _median(found: Any, key: str) -> str:
@@ -193,16 +199,18 @@ def _summary(judged: dict[int, Verdict], num_graphs: int) -> str:
     count, far = Counter(v.narrow for v in judged.values()), sum(v.far for v in judged.values())
     drawn = "" if len(judged) == num_graphs else f" measured, of {num_graphs:,}"
     return (
-        f"of {len(judged):,} graphs{drawn}, {count['no']:,} have no bottleneck, {count['mild']:,} a mild one and {count['yes']:,} a bottleneck; "
-        f"{far:,} have a long way for their size"
+        f"of {counted(len(judged), 'graph')}{drawn}, no bottleneck in {count['no']:,}, a mild one in {count['mild']:,} and a bottleneck in "
+        f"{count['yes']:,}; a long way for its size in {far:,}"
     )
 
 
 def _cost(cost: MemoryEstimate, what: str, hidden_channels: int) -> str:
-    hubs = "" if cost.num_hubs == 0 else f", {cost.num_hubs:,} hubs above degree {cost.max_block}"
+    hubs = "" if cost.num_hubs == 0 else f", {counted(cost.num_hubs, 'hub')} above degree {cost.max_block}"
+    size = f"{counted(cost.num_arcs, 'arc')}, {counted(cost.num_transitions, 'transition')}{hubs}"
     return (
-        f"about {_bytes(cost.bytes)} and {cost.time_s:.2g} s for a training step of GUMP with that depth and width {hidden_channels} on {what}, on "
-        f"this CPU ({cost.num_arcs:,} arcs, {cost.num_transitions:,} transitions{hubs}, {cost.num_parameters:,} parameters with Adam's moments)"
+        f"about {_bytes(cost.bytes)} and {cost.time_s:.2g} s for a training step of GUMP with that depth and width {hidden_channels} on {what} "
+        f"({size}, {counted(cost.num_parameters, 'parameter')} with Adam's moments); the time goes by the speed of this CPU as measured just "
+        "now, with whatever else it is doing"
     )
 
 

@@ -44,9 +44,40 @@ def test_arrays_without_features_and_without_edges_are_graphs(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "0,1\n1,2\n",
+        "0, 1\r\n1 ,2\r\n",
+        "source,target\n0,1\n1,2\n",
+        "# made by hand\nsource;target\n0;1\n1;2\n",
+        "% asymmetric\n0 1\n1\t2\n",
+        "\ufeff0,1\n1,2\n",
+    ],
+)
+def test_numbers_may_be_separated_as_in_a_table(tmp_path: Path, text: str) -> None:
+    (tmp_path / "path.csv").write_text(text, encoding="utf-8", newline="")
+    data = load_own(tmp_path / "path.csv")
+    assert (data.edge_index.tolist(), data.num_nodes) == ([[0, 1, 1, 2], [1, 0, 2, 1]], 3)
+
+
+@pytest.mark.parametrize("text", ["0,1,0.5\n1,2,-1e-3\n", "0 1 2\n1 2 7\n", "from,to,weight\n0,1,1\n1,2,2\n"])
+def test_weights_are_not_read_and_that_is_said(tmp_path: Path, text: str) -> None:
+    with pytest.warns(UserWarning, match="path.csv has a third number in 2 of 2 lines: weights of edges are not read"):
+        data = load_own(write(tmp_path / "path.csv", text))
+    assert (data.edge_index.tolist(), data.num_nodes, data.edge_attr) == ([[0, 1, 1, 2], [1, 0, 2, 1]], 3, None)
+
+
+@pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("0 1\n1 2 3\n", r"must have two whole numbers on each line, the ends of an edge \(got '1 2 3' in line 2\)"),
+        (
+            "0 1\n1 2 3 4\n",
+            r"must be a list of edges as text, two whole numbers .* a comma .* or .npz .* 'edge_index' \(got '1 2 3 4' in line 2\)",
+        ),
+        ("<?xml version='1.0'?>\n<graphml>", r"a list of edges as text, .* or .npz .* in line 1\)"),
+        ("0,1\nsource,target\n", r"got 'source,target' in line 2"),
+        ("0 1 x\n", "two whole numbers"),
+        ("0 ,, 1\n", "two whole numbers"),
         ("0 1.5\n", "two whole numbers"),
         ("0 -1\n", "two whole numbers"),
         ("a b\n", "two whole numbers"),
@@ -86,7 +117,7 @@ def test_what_is_no_file_or_neither_text_nor_arrays_is_refused(tmp_path: Path) -
     ):
         load_own(tmp_path / "nothing.txt")
     (tmp_path / "noise.txt").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(ValueError, match="must be text, or arrays of NumPy"):
+    with pytest.raises(ValueError, match=r"or .npz with an array 'edge_index' \(got something that is not text\)"):
         load_own(tmp_path / "noise.txt")
 
 

@@ -31,6 +31,13 @@ def test_probes_have_the_same_mean() -> None:
     assert torch.allclose(probed, exact, rtol=0.02)
 
 
+def test_so_they_have_with_complex_numbers() -> None:
+    phases = torch.diag(torch.polar(torch.ones(6).double(), torch.linspace(0, 3, 6).double()))
+    assert torch.allclose(energy_kept(phases, 3, 7, generator()), torch.ones(4).double()), "a unitary operator keeps all energy"
+    operator = torch.randn(50, 50, generator=generator(), dtype=torch.complex128) / 50**0.5
+    assert torch.allclose(energy_kept(operator, 3, 5000, generator(1)), energy_kept(operator, 3), rtol=0.02)
+
+
 @pytest.mark.parametrize("name", SYMMETRIC)
 def test_loss_and_residual_are_those_of_the_whole_operator(name: str) -> None:
     line_graph = EulerianLineGraph.from_edge_index(*SYMMETRIC[name])
@@ -71,7 +78,27 @@ def test_a_law_that_holds_is_found_again() -> None:
     assert fit.shape == pytest.approx(1.7, rel=1e-3)
     assert fit.error < 1e-3
     assert fit.exponential_error > 0.5
-    assert fit_decay(0.9 ** depth.unsqueeze(0)).exponential_error < 1e-12
+    assert not fit.at_bound
+
+
+def test_where_no_shape_is_better_the_law_is_exponential_and_a_bound_is_told() -> None:
+    depth = torch.arange(60).double()
+    fit = fit_decay(0.9 ** depth.unsqueeze(0))
+    assert (fit.shape, fit.at_bound) == (float("inf"), True)
+    assert fit.error == fit.exponential_error < 1e-12
+    assert torch.allclose(predicted_energy(torch.tensor(0.1, dtype=torch.float64), depth, fit.shape), 0.9**depth)
+    slow = predicted_energy(torch.tensor(0.05).double(), depth, 1e-4).unsqueeze(0)
+    fit = fit_decay(slow)
+    assert fit.shape == pytest.approx(0.01, rel=1e-2)
+    assert fit.at_bound
+
+
+def test_nothing_to_measure_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"'blocks' must hold a block \(got none\)"):
+        step_loss([])
+    for num_probes in (0, -1):
+        with pytest.raises(ValueError, match=rf"'num_probes' must be at least 1 \(got {num_probes}\)"):
+            energy_kept(torch.eye(2), 1, num_probes)
 
 
 def test_nothing_to_fit_is_refused() -> None:

@@ -7,7 +7,7 @@ from torch_geometric.data import Batch
 
 from gump import EulerianLineGraph
 from gump.datasets import load_tu
-from gump.diagnostics.block_table import block_table
+from gump.diagnostics.block_table import _quantile, block_table
 from gump.nn import Coin
 
 PUBLISHED = {  # blocks, largest degree, medians of the smallest singular value and of the residuals at K = 5 and K = 10
@@ -59,3 +59,8 @@ def test_counts_are_as_published_and_medians_of_the_same_order(name: str, data_r
 def test_no_blocks_are_refused() -> None:
     with pytest.raises(ValueError, match="'blocks' must hold a block"):
         block_table([])
+
+
+def test_there_may_be_more_blocks_than_torch_finds_quantiles_of() -> None:
+    values = torch.arange(2**24 + 1, dtype=torch.float32).flip(0)
+    assert _quantile(values, 0.5) == 2**23

@@ -7,7 +7,7 @@ from torch_geometric.data import Batch
 
 from gump.datasets import load_tu
 from gump.diagnostics import coin_report
-from gump.nn import GUMP, PRESETS
+from gump.nn import GUMP, MPNN, PRESETS
 
 BASE_LAYERS = {"MUTAG": 5, "PROTEINS": 3, "ENZYMES": 1, "NCI1": 1, "NCI109": 1}
 """The paper's depths of the base GNN."""
@@ -78,6 +78,10 @@ def test_coins_without_scores_and_graphs_without_coins_are_refused() -> None:
         coin_report(GUMP(3, 8, 2, coin="grover"), torch.randn(num_nodes, 3), edge_index)
     with pytest.raises(ValueError, match="'edge_index' must have an edge"):
         coin_report(GUMP(3, 8, 2), torch.randn(2, 3), torch.empty(2, 0, dtype=torch.long))
+    with pytest.raises(
+        ValueError, match=r"'model' must be a gump.nn.GUMP, which has coins \(got MPNN\); of a larger model pass that part"
+    ):
+        coin_report(MPNN(3, 8, 2), torch.randn(num_nodes, 3), edge_index)
 
 
 def test_hubs_are_refused_with_the_way_to_measure_them() -> None:

@@ -3,7 +3,7 @@
 import pytest
 import torch
 from graphs import SYMMETRIC, Graph, barbell, grid, path, random_graph
-from torch_geometric.nn import GCN, SimpleConv
+from torch_geometric.nn import GCN, GCNConv, SAGEConv, SimpleConv
 from torch_geometric.utils import to_undirected
 
 from gump import EulerianLineGraph
@@ -82,10 +82,12 @@ def test_what_is_measured_is_what_goes_into_each_layer() -> None:
     x = states(num_nodes).float()
     model = GCN(4, 5, 3, norm="batch_norm", dropout=0.5).train()
     before = {name: value.clone() for name, value in model.state_dict().items()}
-    found = collapse_by_layer(model, x, edge_index)
+    in_training = collapse_by_layer(model, x, edge_index)
     assert model.training
     assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
-    model.eval().requires_grad_(False)
+    found = collapse_by_layer(model.eval(), x, edge_index)
+    assert in_training[1].energy > 2 * found[1].energy, "in training the norm divides by the spread of these states"
+    model.requires_grad_(False)
     h, expected = x, [x]
     for conv, norm in zip(model.convs, model.norms, strict=True):
         expected.append(conv(h, edge_index))
@@ -137,3 +139,77 @@ def test_layers_can_be_named_and_must_be_there() -> None:
         collapse_by_layer(model, x, edge_index, layers=[torch.nn.Linear(1, 1)])
     with pytest.raises(ValueError, match=r"'model' must have its layers in 'convs' or 'layers' \(got SimpleConv\)"):
         collapse_by_layer(SimpleConv(), x, edge_index)
+
+
+def test_energy_does_not_depend_on_how_often_an_edge_is_listed() -> None:
+    edge_index, num_nodes = grid(3, 3)
+    x, model = states(num_nodes), MPNN(4, 8, 2).double()
+    once, twice = dirichlet_energy(x, edge_index), dirichlet_energy(x, both_ways((edge_index, num_nodes))[0])
+    assert torch.allclose(once, twice)
+    assert torch.allclose(dirichlet_energy(x, torch.cat([edge_index, edge_index], dim=1)), twice)
+    first = [collapse_by_layer(model, x, edges)[0] for edges in (edge_index, both_ways((edge_index, num_nodes))[0])]
+    assert vars(first[0]) == pytest.approx(vars(first[1]))
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_every_step_of_an_antisymmetric_network_is_a_layer(shared: bool) -> None:
+    edge_index, num_nodes = both_ways(grid(3, 3))
+    torch.manual_seed(0)
+    model, x = ADGN(4, 8, 5, shared=shared).double(), states(num_nodes)
+    found = collapse_by_layer(model, x, edge_index)
+    assert len(found) == 6
+    for depth in range(6) if shared else ():
+        shallow = ADGN(4, 8, max(depth, 1), shared=True).double()
+        shallow.load_state_dict(model.state_dict())
+        state = shallow(x, edge_index) if depth else shallow.encoder(x)
+        assert found[depth].energy == pytest.approx(state.square().sum().item())
+
+
+class Named(torch.nn.Module):
+    """Two layers that are called in a way of their own."""
+
+    def __init__(self, way: str) -> None:
+        super().__init__()
+        self.way, self.convs = way, torch.nn.ModuleList([SAGEConv(4, 4), SAGEConv(4, 4)])
+
+    def forward(self, x: torch.Tensor, edge_index: torch.Tensor) -> torch.Tensor:
+        for conv in self.convs:
+            if self.way == "keywords":
+                x = conv(edge_index=edge_index, x=x)
+            else:
+                x = conv({"plain": x, "pair": (x, x), "other": (2 * x, x), "one": (x, None)}[self.way], edge_index)
+        return x
+
+
+def test_layers_may_be_called_by_keyword_or_with_a_pair() -> None:
+    edge_index, num_nodes = both_ways(grid(3, 3))
+    x, plain = states(num_nodes).float(), Named("plain")
+    expected = collapse_by_layer(plain, x, edge_index)
+    for way in ("keywords", "pair"):
+        model = Named(way)
+        model.load_state_dict(plain.state_dict())
+        assert collapse_by_layer(model, x, edge_index) == expected, way
+    assert collapse_by_layer(Named("other"), x, edge_index)[0] == expected[0], "the second of a pair are the states of targets"
+    assert collapse_by_layer(Named("one"), x, edge_index)[0] == expected[0]
+
+
+def test_layers_without_states_or_calls_are_refused() -> None:
+    edge_index, num_nodes = both_ways(path(4))
+
+    class Odd(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv, self.pool, self.unused = GCNConv(4, 4), torch.nn.Linear(4, 4), torch.nn.Linear(4, 4)
+            self.flat = torch.nn.Flatten(0)
+
+        def forward(self, x: torch.Tensor, edge_index: torch.Tensor) -> torch.Tensor:
+            return self.flat(self.pool(self.conv(x, edge_index).mean(0, keepdim=True)))
+
+    x, model = states(num_nodes).float(), Odd()
+    for layers, message in [
+        ([model.unused], r"'layers' must be called when 'model' runs \(got none that was\)"),
+        ([model.pool], r"'layers' must have a state for each of the 4 vertices \(got 1\)"),
+        ([model.conv, model.flat], r"'layers' must take and return states first, a row for each vertex or arc \(got \[4\]\)"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            collapse_by_layer(model, x, edge_index, layers=layers)

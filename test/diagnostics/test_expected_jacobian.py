@@ -2,7 +2,7 @@ from itertools import pairwise
 
 import pytest
 import torch
-from graphs import SYMMETRIC, random_graph, ring
+from graphs import DEVICES, SYMMETRIC, random_graph, ring
 from torch import Tensor
 
 from gump.diagnostics.expected_jacobian import expected_jacobian
@@ -83,3 +83,23 @@ def test_what_makes_no_sense_is_refused() -> None:
         expected_jacobian(operator, [torch.eye(2)], 0, keep=0)
     with pytest.raises(ValueError, match=r"'num_samples' must be at least 2"):
         expected_jacobian(operator, [torch.eye(2)], 0, num_samples=1)
+    with pytest.raises(ValueError, match=r"'target' must be one of the 3 rows of 'operator' \(got 3\)"):
+        expected_jacobian(operator, [torch.eye(2)], 3)
+    with pytest.raises(ValueError, match=r"'operator' must be a square matrix \(got \[2, 3\]\)"):
+        expected_jacobian(operator[:2], [torch.eye(2)], 0)
+    with pytest.raises(ValueError, match=r"'operator' must be dense and real \(got torch.sparse_coo"):
+        expected_jacobian(operator.to_sparse(), [torch.eye(2)], 0)
+    with pytest.raises(ValueError, match=r"'weights' must be matrices of which each takes .* \(got \[\[2, 2\], \[3, 1\]\]\)"):
+        expected_jacobian(operator, [torch.eye(2), torch.ones(3, 1)], 0)
+    with pytest.raises(ValueError, match=r"device of 'operator', torch.float32 on cpu \(got torch.float64 on cpu\)"):
+        expected_jacobian(operator, [torch.eye(2).double()], 0)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("keep", [0.5, None])
+def test_it_is_computed_where_the_operator_is(device: str, keep: float | None) -> None:
+    operator, weights = operator_of("ring").to(device), [w.to(device) for w in draw_weights(3, 4, 2)]
+    found = expected_jacobian(operator, weights, 0, 3, keep, torch.Generator().manual_seed(0))
+    again = expected_jacobian(operator.cpu(), [w.cpu() for w in weights], 0, 3, keep, torch.Generator().manual_seed(0))
+    assert found.mean.device == found.product.device == operator.device
+    assert torch.allclose(found.mean.cpu(), again.mean)

@@ -121,5 +121,76 @@ def test_what_has_no_jacobian_is_refused() -> None:
         jacobian(model, x, edge_index, 0, 3)
     with pytest.raises(ValueError, match=r"'x' must hold floating-point features \(got torch.int64\)"):
         jacobian(model, x.long(), edge_index, 0, 1)
-    with pytest.raises(ValueError, match=r"'model' must return a row for each of the 3 vertices \(got \[1, 3\]\)"):
-        jacobian(lambda x, edge_index: x.sum(0, keepdim=True), x, edge_index, 0, 1)
+    for out, message in [
+        (lambda x: x.sum(0, keepdim=True), r"'model' must return a row for each of the 3 vertices \(got \[1, 3\]\)"),
+        (lambda x: (x, x), r"'model' must return a tensor \(got tuple\); .* model\(x, edge_index\)\[0\]"),
+        (lambda x: x + 0j, r"'model' must return real numbers \(got torch.complex64\); .* torch.view_as_real"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            jacobian(lambda x, edge_index, out=out: out(x), x, edge_index, 0, 1)
+    with pytest.raises(ValueError, match=r"precision and the device of 'model', torch.float32 on cpu \(got torch.float64 on cpu\)"):
+        jacobian(model, x.double(), edge_index, 0, 1)
+    with pytest.raises(ValueError, match=r"'x' must have shape \[num_nodes, num_features\] \(got \[3\]\)"):
+        jacobian(model, x[0], edge_index, 0, 1)
+
+
+def test_a_number_for_every_vertex_is_a_row_of_one() -> None:
+    x, edge_index = torch.randn(3, 2).double(), path(3)[0]
+    found = jacobian(lambda x, edge_index: x.square().sum(1).flip(0), x, edge_index, 0, 2)
+    assert torch.allclose(found, 2 * x[:1])
+
+
+class Keeper(torch.nn.Module):
+    """Keeps its last result, as models that explain themselves do."""
+
+    def __init__(self, in_a_list: bool = False) -> None:
+        super().__init__()
+        self.lin, self.norm, self.in_a_list = torch.nn.Linear(3, 2), torch.nn.BatchNorm1d(2), in_a_list
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        out = self.norm(self.lin(x))
+        self.last = [out] if self.in_a_list else out
+        return out
+
+
+def test_a_model_that_keeps_its_last_result_is_measured_and_keeps_it() -> None:
+    x, edge_index = torch.randn(4, 3), path(4)[0]
+    model = Keeper()
+    fresh = jacobian(model, x, edge_index, 0, 1)
+    kept = model(x, edge_index)
+    mean = model.norm.running_mean.clone()
+    assert torch.equal(jacobian(model, x, edge_index, 0, 1), fresh)
+    assert model.last is kept
+    assert torch.equal(model.norm.running_mean, mean)
+    hidden = Keeper(in_a_list=True)
+    hidden(x, edge_index)
+    with pytest.raises(ValueError, match=r"'model' must be one that copy.deepcopy copies \(got Keeper: .*\); let it not keep"):
+        jacobian(hidden, x, edge_index, 0, 1)
+
+
+def test_generators_of_gpus_are_left_alone_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    edge_index, num_nodes = random_graph(0)
+    x = torch.randn(num_nodes, 3)
+    if torch.cuda.is_available():
+        state = torch.cuda.get_rng_state()
+        jacobian_by_depth(lambda depth: GUMP(3, 8, depth), (1,), x, edge_index, 0, 1)
+        assert torch.equal(torch.cuda.get_rng_state(), state)
+        on_gpu = [
+            jacobian_by_depth(lambda depth: GUMP(3, 8, depth).cuda(), (2,), x.cuda(), edge_index.cuda(), 0, 1, seeds=(0, 1))
+            for _ in range(2)
+        ]
+        assert torch.equal(*on_gpu)
+        assert torch.equal(torch.cuda.get_rng_state(), state)
+    else:  # a seed would wait there for the first use of a GPU
+        seeded: list[int] = []
+        monkeypatch.setattr(torch.cuda, "manual_seed_all", seeded.append)
+        jacobian_by_depth(lambda depth: GUMP(3, 8, depth), (1,), x, edge_index, 0, 1)
+        assert not seeded
+
+
+def test_edges_of_other_vertices_have_no_distances() -> None:
+    with pytest.raises(ValueError, match="'edge_index' must"):
+        hop_distances(torch.tensor([[0], [3]]), 3)
+    with pytest.raises(ValueError, match="'edge_index' must"):
+        hop_distances(torch.tensor([[0.0], [1.0]]), 3)
+    assert hop_distances(torch.empty(2, 0, dtype=torch.long), 0).shape == (0, 0)

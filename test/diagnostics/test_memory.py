@@ -122,7 +122,7 @@ def test_the_largest_max_block_that_fits_is_named(training: bool) -> None:
     given = {"hidden_channels": 16, "num_layers": 2, "training": training}
     for budget in (10**8, 2 * 10**8, 10**9):
         best = memory(degrees, **given, budget=budget).fitting_max_block
-        fits = {block: memory(degrees, **given, max_block=block).bytes <= budget for block in (1, 30, 700, 2000)}
+        fits = {block: memory(degrees, **given, max_block=block).bytes <= budget for block in (1, 29, 30, 699, 700, 1999, 2000)}
         assert best == max((block for block, does in fits.items() if does), default=None)
     assert memory(degrees, **given, budget=10**12).fitting_max_block == 2000
     assert memory(degrees, **given, budget=1000).fitting_max_block is None

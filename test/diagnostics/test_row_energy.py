@@ -121,3 +121,11 @@ def test_graphs_that_the_theorem_excludes_are_refused_with_the_reason() -> None:
         spectral_row_energy(*ring(5), depth=-1)
     with pytest.raises(ValueError, match=r"'operator' must be a square matrix \(got \[2, 3\]\)"):
         row_energy(torch.ones(2, 3), 1)
+    with pytest.raises(ValueError, match=r"'operator' must hold floating-point or complex numbers \(got torch.int64\)"):
+        row_energy(torch.ones(2, 2).long(), 1)
+    with pytest.raises(ValueError, match=r"'targets' must name rows from 0 to 1 \(got -1 to 0\)"):
+        row_energy(torch.ones(2, 2), 1, targets=torch.tensor([0, -1]))
+    with pytest.raises(ValueError, match=r"'targets' must be a list of rows of type torch.long \(got \[1\] of torch.float32\)"):
+        row_energy(torch.ones(2, 2), 1, targets=torch.tensor([0.0]))
+    with pytest.raises(ValueError, match="'edge_index' must"):
+        spectral_row_energy(clique(4)[0], 3, depth=1)
