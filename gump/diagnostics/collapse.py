@@ -162,7 +162,7 @@ def collapse_by_layer(
     if layers is not None and not set(layers) <= set(model.modules()):
         raise ValueError("'layers' must be modules of 'model' (got others)")
     chosen = layers if layers is not None else getattr(model, "convs", getattr(model, "layers", None))
-    if not isinstance(chosen, torch.nn.ModuleList | Sequence) or len(chosen) == 0:
+    if not isinstance(chosen, torch.nn.ModuleList | torch.nn.Sequential | Sequence) or len(chosen) == 0:
         raise ValueError(f"'model' must have its layers in 'convs' or 'layers' (got {type(model).__name__}); name them as 'layers'")
     names = {name for name, module in model.named_modules() if any(module is layer for layer in chosen)}
     measured = twin(model)

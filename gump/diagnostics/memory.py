@@ -83,9 +83,9 @@ def memory(
     state of their arcs, and in the GCN and GIN flavors one of all arcs, in every layer, and some forty matrices in double precision of
     :math:`(2r + 1)^2` entries for every hub, a part of the hubs at a time.
 
-    The factors were read off the model with its default settings (one base layer, batch norm) on a CPU; a test keeps them within a factor of
-    1.3 of the measured peaks on batches of TU datasets, Cora, stars and cliques. Not counted: the input features, a head that answers from the
-    result, and what torch itself takes, some hundreds of megabytes.
+    The factors were read off the model with its default settings (one base layer, batch norm) on a CPU with MKL (without it, states are kept
+    as where there are hubs); a test keeps them within a factor of 1.3 of the measured peaks on batches of TU datasets, Cora, stars and
+    cliques. Not counted: the input features, a head that answers from the result, and what torch itself takes, some hundreds of megabytes.
 
     The time counts multiplications, bytes touched and calls, each at what it costs on the CPU of this machine with the threads that torch
     has, measured in some milliseconds on the first call. Take it for an order of magnitude; ``benchmarks/memory.py`` holds both
@@ -202,10 +202,10 @@ class _Parts:
         passes, layers, k, width = 3 if self.training else 1, self.num_layers, self.attention_channels, self.hidden_channels
         groups, (num_hubs, hub_rows), rank = self.transitions(max_block), self.hubs(max_block), self.rank
         cubes = sum(count * degree**3 for degree, count in self.block_sizes.items() if degree <= max_block)
-        products = 13 * cubes + hub_rows * rank * (rank + 2 * layers * width) + 700 * num_hubs * rank**3
-        states = 45 * layers * self.num_arcs * width + 170 * self.num_nodes * width
-        touched = 4 * (states + sum(groups) * (2 * layers * width + 40 * k))
-        calls = 1500 * len(groups) + 300 * layers + 3000
+        products = 9 * cubes + 4.5 * hub_rows * rank * (rank + 2 * layers * width) + 1000 * num_hubs * rank**3
+        states = 18 * layers * self.num_arcs * width + 100 * self.num_nodes * width
+        touched = 4 * (states + sum(groups) * (layers * width / 2 + 10 * k))
+        calls = 150 * len(groups) + 15 * layers + 200
         per_product, per_byte, per_call = _speed(torch.get_num_threads())
         adam = 64 * self.num_parameters * per_byte + 10 * (4 * layers + 7) * per_call if self.training else 0.0
         return passes * (products * per_product + touched * per_byte + calls * per_call) + adam

@@ -30,7 +30,7 @@ def twin(model: Model) -> Model:
     results = [value for module in modules for value in vars(module).values() if isinstance(value, Tensor) and not value.is_leaf]
     try:
         return copy.deepcopy(model, {id(result): result.detach().clone() for result in results})
-    except RuntimeError as error:
+    except (RuntimeError, TypeError) as error:
         raise ValueError(
             f"'model' must be one that copy.deepcopy copies (got {type(model).__name__}: {error}); let it not keep what it computes"
         ) from error

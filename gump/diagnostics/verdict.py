@@ -115,10 +115,10 @@ def _text(measured: Bottleneck, narrow: str, far: bool, usual: float, depth: int
         return f"no bottleneck: the farthest vertices are {distance} apart, and {lets}"
     kind = "a bottleneck" if narrow == "yes" else "a mild bottleneck"
     if suggested:
-        most = f"at most {_percent(cut.share_in(depth))} of what either whole side holds"
-        suggested = f"; in the suggested {depth} layers {most}, and vertices that are farther apart hear nothing of each other"
+        suggested = f"; in the suggested {depth} layers vertices that are farther apart hear nothing of each other"
+    longest = "the longest distance" if measured.diameter_exact else "a distance that occurs"
     return (
-        f"{kind}: {behind} are joined to the rest by {edges}, and in {layers}, the longest distance, at most {_percent(cut.share)} of the "
+        f"{kind}: {behind} are joined to the rest by {edges}, and in {layers}, {longest}, at most {_percent(cut.share)} of the "
         "dimensions that equally many vertices behind it hold on the denser side, in a walk on arcs, get across, whatever its coins; "
         f"more layers or rewiring let more through{suggested}{f'; and a long way, {distance}' if far else ''}"
     )
@@ -147,4 +147,4 @@ def _walk(measured: Bottleneck) -> str:
 
 
 def _percent(share: float) -> str:
-    return f"{share:.1%}".replace(".0%", "%")
+    return "0.1%" if 0 < share < 0.001 else f"{share:.1%}".replace(".0%", "%")  # these are bounds from above

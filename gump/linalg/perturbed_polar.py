@@ -79,7 +79,11 @@ class _PerturbedPolar(torch.autograd.Function):
     def vmap(
         info: Any, in_dims: tuple[Any, ...], beta: float, centers: tuple[Tensor, ...], *scores: Tensor
     ) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
-        stacked = [block.movedim(dim, 0) for block, dim in zip(scores, in_dims[2:], strict=True)]
+        number = info.batch_size
+        stacked = [
+            block.expand(number, *block.shape) if dim is None else block.movedim(dim, 0)
+            for block, dim in zip(scores, in_dims[2:], strict=True)
+        ]
         factors = _PerturbedPolar.apply(beta, centers, *(block.flatten(0, 1) for block in stacked))
         return tuple(f.view(s.shape) for f, s in zip(factors, stacked, strict=True)), (0,) * len(scores)
 

@@ -20,9 +20,9 @@ class CategoricalEmbedding(torch.nn.Module):
     Benchmark. Numeric columns :math:`\mathbf{u}`, such as positional encodings that a transform has appended, follow the categories and go
     through a linear layer. Tables start Xavier-uniform.
 
-    The tables are multiplied with rows that have a one for every category, which is the same in one product, and whose gradient adds up in a fixed
-    order. A category that has no row in its table is an error on the CPU; on a GPU, and for replicas side by side, looking would mean to wait,
-    and there the vector is not a number.
+    The tables are multiplied with rows that have a one for every category, which is the same in one product, and whose gradient adds up in a
+    fixed order; it builds a row as wide as all tables are long. A category that has no row in its table is an error on the CPU; on a GPU, and
+    for replicas side by side, looking would mean to wait, and there the vector is not a number.
 
     Args:
         sizes: How many categories each column has.
@@ -76,7 +76,8 @@ class CategoricalEmbedding(torch.nn.Module):
         known = (categories >= 0) & (categories < sizes)
         ones = torch.where(known, 1.0, torch.nan).to(weight.dtype)
         hot = weight.new_zeros(x.size(0), weight.size(0)).scatter(1, torch.where(known, categories + first, first), ones)
-        out = hot @ weight
+        with torch.autocast(x.device.type, enabled=False):  # the tables are looked up, not rounded
+            out = hot @ weight
         return out if self.lin is None else out + self.lin(x[:, num_columns:].to(self.lin.weight.dtype))
 
     def _check(self, x: Tensor, categories: Tensor) -> None:

@@ -114,12 +114,8 @@ class _PairScores(torch.autograd.Function):
             return None, None, None, None, None
         pair, weight, scores = ctx.saved_tensors
         grad_pair, grad_weight = _grad(grad, scores, pair, weight, ctx.negative_slope)
-        shape = (*pair.shape[:-2], sum(n * d for d, n in ctx.sizes), pair.size(-1))
-        grad_row, grad_column = pair.new_empty(shape), pair.new_empty(shape)
-        parts = _pairs_of(grad_pair, ctx.sizes), _rows_of(grad_row, ctx.sizes), _rows_of(grad_column, ctx.sizes)
-        for both, p, q in zip(*parts, strict=True):
-            torch.sum(both, -2, out=p)
-            torch.sum(both, -3, out=q)
+        parts = _pairs_of(grad_pair, ctx.sizes)
+        grad_row, grad_column = (torch.cat([part.sum(k).flatten(-3, -2) for part in parts], dim=-2) for k in (-2, -3))
         return grad_row, grad_column, grad_weight, None, None
 
     @staticmethod

@@ -36,9 +36,11 @@ def propagated_linear(
         - **input:** :math:`(A, F_{in})`
         - **output:** :math:`(A, F_{out})`
     """
-    operator, weight, bias = propagate.operator, layer.weight, layer.bias
-    dtypes = {h.dtype, weight.dtype, None if operator is None else operator.row_values.dtype}
-    if operator is None or bias is None or len(dtypes) > 1 or torch.is_autocast_enabled(h.device.type):
+    operator, hooks = propagate.operator, bool(layer._forward_pre_hooks or layer._forward_hooks)  # such as pruning puts there
+    if operator is None or layer.bias is None or hooks or torch.is_autocast_enabled(h.device.type):
+        return linear(layer, propagate(h, scale), propagate.mask, act)
+    weight, bias = layer.weight, layer.bias
+    if len({h.dtype, weight.dtype, operator.row_values.dtype}) > 1:
         return linear(layer, propagate(h, scale), propagate.mask, act)
     relu = is_relu(act)
     out: Tensor = _PropagatedLinear.apply(operator.row_values, h, weight, bias, scale, operator, relu)

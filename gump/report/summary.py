@@ -102,7 +102,8 @@ SECTIONS = (
     Section(
         "Coins",
         "coins",
-        remark="Rows differ in the coin alone, at settings that were found with the bounded one; the page with every number has paired differences.",
+        remark="Rows but the GIN on vertices differ in the coin alone, at settings that were found with the bounded one; the page with every number "
+        "has paired differences.",
     ),
     Section(
         "Depth at a fixed distance",

@@ -115,10 +115,13 @@ def test_what_the_suggested_depth_lets_through_is_said() -> None:
     ), "100 of the 4,999 arcs on either side"
     text = verdict(bottleneck(*of(nx.lollipop_graph(20, 300)))).text
     assert "in 301 layers, the longest distance, at most 5.5% of the dimensions" in text
-    assert (
-        "; in the suggested 100 layers at most 20.4% of what either whole side holds, and vertices that are farther apart hear"
-        in text
-    )
+    assert "; in the suggested 100 layers vertices that are farther apart hear nothing of each other" in text
+
+
+def test_a_bound_from_above_is_not_rounded_down_to_nothing() -> None:
+    cliques = nx.disjoint_union(nx.complete_graph(150), nx.complete_graph(150))
+    cliques.add_edge(0, 299)
+    assert ", the longest distance, at most 0.1% of the dimensions" in verdict(bottleneck(*of(cliques))).text
 
 
 def test_small_parts_are_told_with_their_number_and_the_rest_is_judged() -> None:
@@ -142,6 +145,7 @@ def test_of_several_parts_only_the_largest_is_spoken_of() -> None:
 
 def test_a_bound_is_called_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.modules["gump.diagnostics.bottleneck"], "SEARCHED", 0)
+    assert "in 6 layers, a distance that occurs, at most" in verdict(bottleneck(*of(nx.barbell_graph(6, 3)), exact=1)).text
     found = verdict(bottleneck(*ring(6), exact=1))
     assert "the farthest vertices are at least 3 hops apart" in found.text
     assert found.reason == (

@@ -78,3 +78,11 @@ def test_replicas_side_by_side_are_one_after_the_other():
 
 def test_no_size_no_factor():
     assert perturbed_polar([], [], 0.9) == []
+
+
+def test_replicas_may_share_the_blocks_of_one_size():
+    scores, centers = setting("grover", sizes={2: 3, 3: 2})
+    first, second = (s.detach() for s in scores)
+    run = torch.vmap(lambda s: tuple(perturbed_polar([s, second], centers, 0.9)))
+    stacked = run(torch.stack([first, -first]))
+    torch.testing.assert_close([f[1] for f in stacked], perturbed_polar([-first, second], centers, 0.9))

@@ -103,3 +103,11 @@ def test_where_nobody_looks_a_category_without_a_row_is_not_a_number() -> None:
     out = torch.vmap(embedding)(x)
     assert out[0].equal(embedding(rows()))
     assert out[1].isnan().all(1).tolist() == [False, False, True, False, True, False, False]
+
+
+def test_autocast_does_not_round_the_tables() -> None:
+    embedding, x = CategoricalEmbedding(SIZES, 5), rows()
+    with torch.autocast("cpu", torch.bfloat16):
+        out = embedding(x)
+    assert out.dtype == torch.float32
+    assert out.equal(embedding(x))

@@ -128,3 +128,13 @@ def test_several_degrees_of_replicas_have_weights_of_their_own(keep):
 
 def test_no_degree_no_scores():
     assert pair_scores(torch.empty(0, 4), torch.empty(0, 4), torch.ones(4), 0.01, []) == []
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_gradients_can_be_taken_side_by_side(keep):
+    arguments = [torch.stack([x.detach(), 2 * x.detach()]) for x in inputs(3, 2, 4)]
+    together = torch.vmap(torch.func.grad(lambda *x: pair_score(*x, 0.01, keep).sum(), argnums=(0, 1, 2)))(*arguments)
+    for number in range(2):
+        alone = [x[number].requires_grad_() for x in arguments]
+        expected = torch.autograd.grad(plain(*alone, 0.01).sum(), alone)
+        torch.testing.assert_close([g[number] for g in together], list(expected))

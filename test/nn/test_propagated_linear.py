@@ -4,6 +4,7 @@ import pytest
 import torch
 from graphs import SYMMETRIC, path, random_graph
 from torch.autograd import gradcheck
+from torch.nn.utils.prune import random_unstructured
 
 from gump import EulerianLineGraph
 from gump.nn import ArcGCNConv, ArcGINConv, Coin, Propagation
@@ -112,3 +113,15 @@ def test_a_graph_without_edges_is_legal(flavor):
     out = flavor(3, 5)(torch.empty(0, 3, requires_grad=True), Propagation([], line_graph), torch.relu)
     assert out.shape == (0, 5)
     out.sum().backward()
+
+
+def test_layers_with_hooks_are_called():
+    line_graph, h = EulerianLineGraph.from_edge_index(*path(5)), normal(8, 6, dtype=torch.float32).requires_grad_()
+    propagate = Propagation(Coin(4)(normal(5, 2, dtype=torch.float32), line_graph), line_graph)
+    layer, seen = torch.nn.Linear(6, 3), []
+    random_unstructured(layer, "weight", 0.5)
+    layer.register_forward_hook(lambda *_: seen.append(1))
+    for _ in range(2):  # a pruned weight is computed anew when the layer is called
+        propagated_linear(layer, h, propagate).sum().backward(retain_graph=True)
+    assert len(seen) == 2
+    assert not layer.weight_orig.grad[layer.weight_mask == 0].any()

@@ -176,7 +176,7 @@ def test_the_measured_jacobians_say_what_the_page_on_figures_says() -> None:
     at = {w: {n: dict(zip(depths, line["median"], strict=True)) for n, line in by_name.items()} for w, by_name in lines.items()}
     assert (panels["own"]["about"]["distance"], depths[2], depths[-1]) == (10, 10, 100)
     gump = [at["own"]["GUMP"][depth] for depth in depths[2:]]
-    assert 0.12 < min(gump) < max(gump) < 0.39
+    assert (round(min(gump), 2), round(max(gump), 2)) == (0.12, 0.38)
     decayed = [at["own"][name][100] for name in ("GCN", "DIGL", "SDRF", "FoSR", "GTR", "UnitaryGCN")]
     assert 3e-17 < min(decayed) < max(decayed) < 3e-16
     assert round(at["he"]["GCN"][100], 3) == 0.003, "the weights of He et al. keep a GCN from decaying"
