@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.nn.functional import batch_norm
 
 from gump.kernels import runs_kernels
+from gump.nn.arguments import can_look
 
 NORMS: dict[str, dict[str, Any]] = {
     "batch": {"norm": "batch_norm", "norm_kwargs": {"allow_single_element": True}},
@@ -24,9 +25,10 @@ class BatchNorm(torch.nn.Module):
         \mathbf{x}'_i = \frac{\mathbf{x}_i - \mathbb{E}[\mathbf{x}]}{\sqrt{\mathrm{Var}[\mathbf{x}] + \epsilon}} \odot \boldsymbol{\gamma}
             + \boldsymbol{\beta}
 
-    Without a mask it is torch's. With one, rows that it leaves out do not count, and come out as anything; so batches of different sizes
-    can be trained side by side in one shape, each as if it were alone. A single row, which has no variance, is normalized by the running
-    statistics.
+    Without a mask it is torch's, but that on a CPU a channel that varies by no more than rounding comes out as :math:`\boldsymbol{\beta}`:
+    otherwise what rounding makes of equal rows, which differs with their order, grows a few hundred times in every layer. With one, rows that
+    it leaves out do not count, and come out as anything; so batches of different sizes can be trained side by side in one shape, each as if
+    it were alone. A single row, which has no variance, is normalized by the running statistics.
 
     Args:
         channels: Width of the rows.
@@ -84,6 +86,8 @@ class BatchNorm(torch.nn.Module):
     def _plain(self, x: Tensor, mask: Tensor | None) -> Tensor:
         if mask is None:
             training = self.training and x.size(0) > 1
+            if training and can_look(x) and not torch.compiler.is_compiling():
+                return self._without_rounding(x)
             return batch_norm(x, self.running_mean, self.running_var, self.weight, self.bias, training, self.momentum, self.eps)
         if not self.training:
             return self._scaled(x, self.running_mean, self.running_var)
@@ -99,6 +103,16 @@ class BatchNorm(torch.nn.Module):
             self.running_var.add_(rate * (unbiased.to(self.running_var.dtype) - self.running_var))
         mean, var = (torch.where(several > 0, new, old) for new, old in ((mean, self.running_mean), (var, self.running_var)))
         return self._scaled(x, mean, var)
+
+    def _without_rounding(self, x: Tensor) -> Tensor:
+        """Torch's batch norm in training, and the bias where a channel is the same in all rows up to rounding."""
+        running = self.running_mean, self.running_var
+        out, mean, rate = torch.native_batch_norm(x, self.weight, self.bias, *running, True, self.momentum, self.eps)
+        with torch.no_grad():
+            smallest = torch.finfo(x.dtype).eps
+            var = rate.square().reciprocal() - self.eps  # which has an error of its own, of the second term below
+            even = var <= (smallest**0.75 * mean).square() + 4 * smallest * self.eps
+        return torch.where(even, self.bias, out) if even.any() else out
 
     def _scaled(self, x: Tensor, mean: Tensor, var: Tensor) -> Tensor:
         return torch.addcmul(self.bias, x - mean, self.weight * (var + self.eps).rsqrt())

@@ -171,3 +171,18 @@ def test_make_norm_knows_the_names():
 
 def test_repr():
     assert repr(BatchNorm(3)) == "BatchNorm(3)"
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_channel_that_varies_by_rounding_comes_out_as_the_bias_and_others_as_in_torch(dtype):
+    norm, x = BatchNorm(3).to(dtype), torch.randn(50, 3, dtype=dtype)
+    torch.nn.init.normal_(norm.bias)
+    x[:, 1] = 0.3 * (1 + torch.finfo(dtype).eps * torch.randint(-3, 4, (50,)))
+    x.requires_grad_()
+    out, expected = norm(x), torch.nn.functional.batch_norm(x, None, None, norm.weight, norm.bias, training=True)
+    assert out[:, 1].equal(norm.bias[1].expand(50))
+    assert not expected[:, 1].equal(norm.bias[1].expand(50))
+    torch.testing.assert_close(out[:, [0, 2]], expected[:, [0, 2]])
+    (grad,) = torch.autograd.grad((out * torch.linspace(0, 1, 50, dtype=dtype).unsqueeze(1)).sum(), x)
+    assert not grad[:, 1].any()
+    assert grad[:, 0].any()

@@ -141,12 +141,12 @@ def test_orthogonal_weights_are_saved_by_their_state() -> None:
     torch.testing.assert_close(other(X, EDGES), model(X, EDGES))
 
 
-def relabeling_error(name: str, equal_features: bool, **settings: Any) -> float:
+def relabeling_error(name: str, equal_features: bool, num_layers: int = 20, **settings: Any) -> float:
     """By how much a relabeling of the vertices changes what a model in training mode says of them."""
     edge_index, num_nodes = SYMMETRIC[name]
     torch.manual_seed(0)
     x = torch.ones(num_nodes, 3).double() if equal_features else torch.randn(num_nodes, 3).double()
-    model = GUMP(3, 8, 20, **settings).double().train()
+    model = GUMP(3, 8, num_layers, **settings).double().train()
     label = torch.randperm(num_nodes)
     with torch.no_grad():
         return float((model(x[label.argsort()], label[edge_index])[label] - model(x, edge_index)).abs().max())
@@ -162,3 +162,9 @@ def test_in_training_mode_too_equal_vertices_stay_equal_without_batch_norm(name:
 @pytest.mark.parametrize("name", SYMMETRIC)
 def test_with_batch_norm_it_takes_vertices_that_differ(name: str) -> None:
     assert relabeling_error(name, equal_features=False, base=None) < 1e-10
+
+
+@pytest.mark.parametrize("conv", ["gcn", "gin"])
+@pytest.mark.parametrize("name", SYMMETRIC)
+def test_on_a_cpu_batch_norm_does_not_make_something_of_rounding(name: str, conv: str) -> None:
+    assert relabeling_error(name, equal_features=True, num_layers=5, conv=conv, base=conv) < 1e-7
