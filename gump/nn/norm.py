@@ -25,10 +25,10 @@ class BatchNorm(torch.nn.Module):
         \mathbf{x}'_i = \frac{\mathbf{x}_i - \mathbb{E}[\mathbf{x}]}{\sqrt{\mathrm{Var}[\mathbf{x}] + \epsilon}} \odot \boldsymbol{\gamma}
             + \boldsymbol{\beta}
 
-    Without a mask it is torch's, but that on a CPU a channel that varies by no more than rounding comes out as :math:`\boldsymbol{\beta}`:
-    otherwise what rounding makes of equal rows, which differs with their order, grows a few hundred times in every layer. With one, rows that
-    it leaves out do not count, and come out as anything; so batches of different sizes can be trained side by side in one shape, each as if
-    it were alone. A single row, which has no variance, is normalized by the running statistics.
+    Without a mask it is torch's, but that on a CPU, in single and double precision, a channel that varies by no more than rounding comes out
+    as :math:`\boldsymbol{\beta}`: otherwise what rounding makes of equal rows, which differs with their order, grows a few hundred times in
+    every layer. With one, rows that it leaves out do not count, and come out as anything; so batches of different sizes can be trained side
+    by side in one shape, each as if it were alone. A single row, which has no variance, is normalized by the running statistics.
 
     Args:
         channels: Width of the rows.
@@ -86,7 +86,7 @@ class BatchNorm(torch.nn.Module):
     def _plain(self, x: Tensor, mask: Tensor | None) -> Tensor:
         if mask is None:
             training = self.training and x.size(0) > 1
-            if training and can_look(x) and not torch.compiler.is_compiling():
+            if training and x.dtype in (torch.float32, torch.float64) and can_look(x) and not torch.compiler.is_compiling():
                 return self._without_rounding(x)
             return batch_norm(x, self.running_mean, self.running_var, self.weight, self.bias, training, self.momentum, self.eps)
         if not self.training:

@@ -71,11 +71,10 @@ class _PropagatedLinear(torch.autograd.Function):
         values, h, weight, scale, out = ctx.saved_tensors
         for_values, for_h, for_weight, for_bias, for_scale, *_ = ctx.needs_input_grad
         grad = torch.ops.aten.threshold_backward(grad, out, 0) if ctx.relu else grad
-        propagated = _propagated(ctx.operator, values, h, scale)
-        grad_weight = grad.t().mm(propagated) if for_weight else None
+        grad_weight = grad.t().mm(_propagated(ctx.operator, values, h, scale)) if for_weight else None
         grad_bias = grad.sum(0) if for_bias else None
         grad_values = grad_h = grad_scale = None
-        grad = torch.mm(grad, weight, out=propagated)  # a place that is still in the cache
+        grad = grad.mm(weight)
         if for_values:
             grad_values = ctx.operator.sample(grad, h)
         if for_h:

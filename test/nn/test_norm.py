@@ -186,3 +186,10 @@ def test_a_channel_that_varies_by_rounding_comes_out_as_the_bias_and_others_as_i
     (grad,) = torch.autograd.grad((out * torch.linspace(0, 1, 50, dtype=dtype).unsqueeze(1)).sum(), x)
     assert not grad[:, 1].any()
     assert grad[:, 0].any()
+
+
+def test_in_half_precision_it_is_torchs():
+    norm, x = BatchNorm(2), (1 + 0.01 * torch.randn(50, 2)).bfloat16()
+    expected = torch.nn.functional.batch_norm(x, None, None, norm.weight, norm.bias, training=True)
+    assert norm(x).equal(expected)
+    assert expected.any()

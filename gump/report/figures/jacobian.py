@@ -38,12 +38,16 @@ def draw(data: Mapping[str, Any]) -> Figure:
 
 
 def medians(panel: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The lines of a panel with the median over seeds, which of three is known from mean, lowest and highest."""
+    """The lines of a panel with the median over seeds, which of one and of three is known from mean, lowest and highest."""
     lines = [dict(line) for line in panel["lines"]]
     for line in lines:
-        if "median" not in line and len(panel["about"]["seeds"]) == 3:
+        if "median" not in line and len(panel["about"]["seeds"]) in (1, 3):
             each = zip(line["mean"], line["low"], line["high"], strict=True)
             line["median"] = [min(max(3 * mean - low - high, low), high) for mean, low, high in each]
+        elif "median" not in line:
+            raise ValueError(
+                f"'data' must have the median of every line (got none for {line['name']}); gump figure jacobian --measure saves it"
+            )
     return lines
 
 

@@ -115,6 +115,10 @@ def test_the_jacobian_that_is_drawn_is_the_median_over_seeds(measured: dict[str,
     assert "median" in left.get_ylabel()
     for panel in measured["rows"][0]:
         panel["about"]["seeds"], panel["lines"][0]["median"] = [0, 1, 2, 3], [0.0, 3.0, 3.0]
+    with pytest.raises(ValueError, match=r"'data' must have the median of every line \(got none for GCN\)"):
+        FIGURES["jacobian"].draw(measured)
+    for panel in measured["rows"][0]:
+        panel["lines"][1]["median"] = [0.0, 1.0, 1.0]
     assert FIGURES["jacobian"].draw(measured).axes[0].lines[0].get_ydata()[1:].tolist() == [3, 3], "or as it was measured"
 
 
