@@ -16,10 +16,10 @@ from gump.linalg.low_rank_polar import CHUNK
 from gump.linalg.tiles import TILE
 from gump.line_graph import EulerianLineGraph
 
-STATES_PER_LAYER = {"gcn": 2, "gin": 3, "graph": 3}
+STATES_PER_LAYER = {"gcn": 2, "gin": 3, "graph": 3, "gcnii": 3}
 """How many tensors of the size of all arc states a layer keeps for its backward pass, by flavor."""
 
-MORE_WITH_HUBS = {"gcn": 1, "gin": 1, "graph": 0}
+MORE_WITH_HUBS = {"gcn": 1, "gin": 1, "graph": 0, "gcnii": 0}
 """How many more where there are hubs: propagated states are then kept, and not computed again."""
 
 KEEP = 2**26
@@ -164,7 +164,9 @@ class _Parts:
         """Of a model with the default settings: a base layer, the attention, the layers, and a norm behind each of them and the base."""
         width, layers = self.hidden_channels, self.num_layers
         matrices = (layers + 1) * width**2  # the first layer reads both ends of an arc
-        second = {"gcn": 0, "gin": layers * (width**2 + width + 1), "graph": matrices}[self.conv]
+        second = {"gcn": 0, "gin": layers * (width**2 + width + 1), "graph": matrices, "gcnii": -layers * width}[
+            self.conv
+        ]  # or no bias
         attention = self.attention_channels * (4 * width + 1)
         return (self.in_channels + 1) * width + attention + matrices + layers * width + second + 2 * (layers + 1) * width
 

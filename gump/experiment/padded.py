@@ -27,6 +27,7 @@ class PaddedBatch(NamedTuple):
         - **batch, mask:** :math:`(R, N)`
         - **y:** :math:`(R, B, ...)`
         - **edge_attr, edge_weight, edge_type:** :math:`(R, A, ...)`, where the graphs have them
+        - **answers:** :math:`(R, B)`, the vertices that are asked about, where the questions are not about graphs
     """
 
     x: Tensor
@@ -37,6 +38,7 @@ class PaddedBatch(NamedTuple):
     y: Tensor
     edges: dict[str, Tensor]
     block_sizes: dict[int, int]
+    answers: Tensor | None = None
 
     @property
     def num_graphs(self) -> int:
@@ -141,6 +143,10 @@ class PaddedStore:
         """
         room = self._counts[index.numpy()].sum(-2).reshape(-1, len(self.degrees)).max(0)
         return Layout(self.degrees, tuple((-(-room // multiple) * multiple).tolist()))
+
+    def chunks(self, index: Tensor, size: int) -> list[Tensor]:
+        """Divides the last dimension of an index into batches."""
+        return list(index.split(size, dim=-1))
 
     def targets(self, index: Tensor) -> Tensor:
         """The answers that are asked for."""

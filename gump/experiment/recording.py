@@ -4,18 +4,41 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
 
-from gump.experiment.padded import Layout, PaddedStore
+from gump.experiment.padded import Layout, PaddedBatch
 
 SPARE = 1.05
 """How much more room the largest layout gets than was needed when it was made, so that it lasts."""
 
 QUANTILES = (0.5, 0.85, 1.0)
 """The shares of the batches for which there is a layout, from the smallest."""
+
+
+class Store(Protocol):
+    """What batches are assembled from: graphs, or the vertices of one graph, by their numbers."""
+
+    device: torch.device
+    degrees: tuple[int, ...]
+
+    def layout(self, index: Tensor) -> Layout:
+        """The room that some batches need."""
+        ...
+
+    def batch(self, index: Tensor, layout: Layout) -> PaddedBatch:
+        """Assembles a batch for each replica."""
+        ...
+
+    def chunks(self, index: Tensor, size: int) -> list[Tensor]:
+        """Divides the last dimension of an index into batches of at most this size, if there is a choice."""
+        ...
+
+    def targets(self, index: Tensor) -> Tensor:
+        """The answers that are asked for."""
+        ...
 
 
 class Step(NamedTuple):
@@ -37,7 +60,7 @@ class RecordedSteps:
         record: Whether to record, which needs a GPU; otherwise a step is run as it is.
     """
 
-    def __init__(self, steps: Mapping[str, Step], store: PaddedStore, record: bool) -> None:
+    def __init__(self, steps: Mapping[str, Step], store: Store, record: bool) -> None:
         self.steps, self.store, self.record = steps, store, record
         self.layouts: dict[tuple[str, int], list[Layout]] = {}
         self._recorded: dict[tuple[str, int, Layout], _Recorded] = {}

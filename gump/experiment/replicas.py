@@ -16,10 +16,10 @@ from torch.func import functional_call, stack_module_state
 
 from gump.experiment.checkpoint import read_checkpoint, write_checkpoint
 from gump.experiment.model import base_parameters, input_names
-from gump.experiment.padded import Layout, PaddedBatch, PaddedStore
+from gump.experiment.padded import Layout, PaddedBatch
 from gump.experiment.progress import Evaluation, Progress
 from gump.experiment.protocol import Split, run_seed
-from gump.experiment.recording import RecordedSteps, Step
+from gump.experiment.recording import RecordedSteps, Step, Store
 from gump.experiment.stacked_adam import StackedAdam
 from gump.experiment.task import Task
 from gump.experiment.training import PER_REPLICA, Training, cosine, shared
@@ -60,6 +60,7 @@ class Replicas:
         """The answers of every replica to its own batch, :math:`(R, B, F)`."""
         columns = torch.arange(batch.reverse.size(-1), device=batch.reverse.device)
         edge_inputs = {name: value for name, value in batch.edges.items() if name in self.names}
+        num_graphs = {"num_graphs": batch.num_graphs} if "num_graphs" in self.names else {}
 
         def run(parameters: dict[str, Tensor], buffers: dict[str, Tensor], *tensors: Tensor) -> Tensor:
             x, arcs, reverse, graph, mask, *edges = tensors
@@ -67,11 +68,12 @@ class Replicas:
             if "line_graph" in self.names:
                 listed = torch.ones_like(reverse, dtype=torch.bool)
                 given["line_graph"] = EulerianLineGraph(arcs, reverse, x.size(0), batch.block_sizes, columns, listed)
-            given |= {"batch": graph, "num_graphs": batch.num_graphs, "mask": mask}
+            given |= {"batch": graph, "mask": mask, **num_graphs}
             return functional_call(self.model, (parameters, buffers), (x, arcs), given)
 
         tensors = (batch.x, batch.arcs, batch.reverse, batch.batch, batch.mask, *edge_inputs.values())
-        return torch.vmap(run, randomness="different")(self.parameters, self.buffers, *tensors)
+        out: Tensor = torch.vmap(run, randomness="different")(self.parameters, self.buffers, *tensors)
+        return out if batch.answers is None else out.gather(1, batch.answers.unsqueeze(-1).expand(-1, -1, out.size(-1)))
 
     def state_dict(self, replica: int) -> dict[str, Tensor]:
         """The weights of one replica, as its model alone would have them."""
@@ -88,7 +90,7 @@ class ReplicaTrainer:
 
     Args:
         models: One predictor per run, on their device.
-        store: The graphs, on the same device.
+        store: The graphs, or the one graph, on the same device.
         splits: One per run, with parts of equal sizes.
         task: How answers are judged.
         training: The settings, of all runs or of each; those of one run may differ from another's in what ``PER_REPLICA`` names.
@@ -101,7 +103,7 @@ class ReplicaTrainer:
     def __init__(
         self,
         models: Sequence[torch.nn.Module],
-        store: PaddedStore,
+        store: Store,
         splits: Sequence[Split],
         task: Task,
         training: Training | Sequence[Training],
@@ -216,7 +218,7 @@ class ReplicaTrainer:
                     for train, g in zip(self.parts["train"], generators, strict=True)
                 ]
             )
-            parts = list(order.split(size, dim=1))
+            parts = self.store.chunks(order, size)
             if len(parts) > 1 and parts[-1].size(1) == 1 < size:
                 parts[-2:] = [torch.cat(parts[-2:], dim=1)]
             chunks += parts
@@ -226,7 +228,7 @@ class ReplicaTrainer:
         """Losses, measures, answers and targets of all replicas on one part."""
         self.replicas.model.eval()
         index = self.parts[part]
-        chunks = list(index.split(EVALUATED_AT_ONCE, dim=1))
+        chunks = self.store.chunks(index, EVALUATED_AT_ONCE)
         self.steps.make_room("eval", chunks)
         out = torch.cat([self.steps("eval", chunk).clone() for chunk in chunks], dim=1)
         y = self.store.targets(index)
@@ -290,7 +292,7 @@ class ReplicaTrainer:
         self.progress = [Progress(**progress) for progress in state["progress"]]
 
 
-def _learn(replicas: Replicas, optimizer: StackedAdam, store: PaddedStore, task: Task, index: Tensor, layout: Layout) -> Tensor:
+def _learn(replicas: Replicas, optimizer: StackedAdam, store: Store, task: Task, index: Tensor, layout: Layout) -> Tensor:
     """Takes a step on one batch for each replica; returns their losses."""
     optimizer.zero_grad()
     batch = store.batch(index, layout)
@@ -301,6 +303,6 @@ def _learn(replicas: Replicas, optimizer: StackedAdam, store: PaddedStore, task:
 
 
 @torch.no_grad()
-def _answer(replicas: Replicas, store: PaddedStore, index: Tensor, layout: Layout) -> Tensor:
+def _answer(replicas: Replicas, store: Store, index: Tensor, layout: Layout) -> Tensor:
     """The answers of every replica to its own batch."""
     return replicas(store.batch(index, layout))

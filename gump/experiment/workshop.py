@@ -25,11 +25,13 @@ from gump.experiment.preprocess import TransformedGraphs, prepare
 from gump.experiment.progress import Progress
 from gump.experiment.protocol import Split, run_seed
 from gump.experiment.provenance import provenance
+from gump.experiment.recording import Store
 from gump.experiment.registry import MODELS, takes_line_graph
 from gump.experiment.replicas import ReplicaTrainer
 from gump.experiment.store import GraphStore, TransformedStore
 from gump.experiment.task import TASKS
 from gump.experiment.trainer import Trainer
+from gump.experiment.vertex_store import VertexStore
 from gump.kernels import LAUNCHED
 from gump.record import Record
 
@@ -75,7 +77,7 @@ class Workshop:
             self.store, self.evaluated_at_once = TransformedStore(self.dataset.graphs, self.fabric.device), self.training.batch_size
         elif self.dataset.level in ("graph", "source"):
             self.store = GraphStore(self.dataset.graphs, self.fabric.device)
-        self._padded_store: PaddedStore | None = None
+        self._padded_store: Store | None = None
 
     def groups(self, missing: Sequence[Run]) -> list[list[Run]]:
         """Divides runs into those that are trained side by side, in the order of the configurations and then of their numbers.
@@ -169,10 +171,10 @@ class Workshop:
             made |= {"settings": settings, "records": paths}
         return json.dumps(made, sort_keys=True)
 
-    def _padded(self, model: torch.nn.Module) -> PaddedStore:
+    def _padded(self, model: torch.nn.Module) -> Store:
         """The graphs as replicas take them."""
-        if self.dataset.level != "graph" or self.fabric.world_size > 1:
-            raise ValueError("'--replicas' must be left out for questions about vertices and links and on several devices")
+        if self.dataset.level not in ("graph", "node") or self.fabric.world_size > 1:
+            raise ValueError("'--replicas' must be left out for questions about links and sources and on several devices")
         if isinstance(self.dataset.graphs, TransformedGraphs):
             raise ValueError("'--replicas' must be left out where a transform has when = \"batch\"")
         if penalty(model) is not None:
@@ -180,7 +182,9 @@ class Workshop:
                 f"'--replicas' must be left out for {self.config.settings['model']['kind']}, which adds a penalty of its own to the loss"
             )
         if self._padded_store is None:
-            self._padded_store = PaddedStore(self.dataset.graphs, self.fabric.device)
+            device = self.fabric.device
+            of_vertices = self.dataset.level == "node"
+            self._padded_store = VertexStore(self.dataset[0], device) if of_vertices else PaddedStore(self.dataset.graphs, device)
         return self._padded_store
 
     def _record(self, run: Run, test_index: list[int], progress: Progress, model: torch.nn.Module) -> Record:

@@ -2,7 +2,7 @@
 
 from gump.nn.arc_linear import ArcFeatures, ArcLinear
 from gump.nn.coin import COINS, Coin
-from gump.nn.conv import ArcGCNConv, ArcGINConv, ArcGraphConv, ExphormerConv, GRITConv, LieUnitaryConv, UnitaryConv
+from gump.nn.conv import ArcGCNConv, ArcGCNIIConv, ArcGINConv, ArcGraphConv, ExphormerConv, GRITConv, LieUnitaryConv, UnitaryConv
 from gump.nn.embedding import CategoricalEmbedding
 from gump.nn.models import (
     ADGN,
@@ -43,6 +43,7 @@ __all__ = [
     "PRESETS",
     "ArcFeatures",
     "ArcGCNConv",
+    "ArcGCNIIConv",
     "ArcGINConv",
     "ArcGraphConv",
     "ArcLinear",

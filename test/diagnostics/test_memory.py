@@ -175,5 +175,5 @@ def test_what_is_no_graph_is_refused() -> None:
         memory(torch.tensor([-1, 2]), 8, 2)
     with pytest.raises(ValueError, match=r"'num_layers' must be at least 1 \(got 0\)"):
         memory(torch.tensor([1, 1]), 8, 0)
-    with pytest.raises(ValueError, match=r"'conv' must be one of gcn, gin, graph \(got 'gat'\)"):
+    with pytest.raises(ValueError, match=r"'conv' must be one of gcn, gin, graph, gcnii \(got 'gat'\)"):
         memory(torch.tensor([1, 1]), 8, 2, conv="gat")

@@ -686,8 +686,9 @@ def test_transforms_with_each_batch_give_what_transforms_beforehand_give(kind: s
         assert (late.history, late.results, late.predictions) == (whole.history, whole.results, whole.predictions), when
 
 
-def test_replicas_are_refused_where_answers_are_not_about_graphs(tmp_path: Path) -> None:
-    config = tiny_config(dataset={"level": "node"})
+@pytest.mark.parametrize("level", ["link", "source"])
+def test_replicas_are_refused_where_answers_are_about_links_or_sources(level: str, tmp_path: Path) -> None:
+    config = tiny_config(dataset={"level": level, **({"task": "binary"} if level == "link" else {})}, protocol={"kind": "fresh"})
     with pytest.raises(ValueError, match="'--replicas' must be left out"):
         list(Runner(tmp_path, num_replicas=2).run(config))
 

@@ -16,7 +16,7 @@ from gump.line_graph import EulerianLineGraph, check_edge_index
 from gump.nn.arc_linear import ArcFeatures
 from gump.nn.arguments import check_counts, check_features, check_name
 from gump.nn.coin import MAX_BLOCK, SCORE_RANK, Coin
-from gump.nn.conv import ArcGCNConv, ArcGINConv, ArcGraphConv
+from gump.nn.conv import ArcGCNConv, ArcGCNIIConv, ArcGINConv, ArcGraphConv
 from gump.nn.models.mpnn import MPNN
 from gump.nn.norm import NORMS, NoNorm, make_norm, normalized
 from gump.nn.propagation import Propagation
@@ -24,7 +24,7 @@ from gump.nn.readout import mean_of_incoming
 from gump.nn.rows import select_rows
 
 BASES = ("gcn", "gin", "graph")
-CONVS = {"gcn": ArcGCNConv, "gin": ArcGINConv, "graph": ArcGraphConv}
+CONVS = {"gcn": ArcGCNConv, "gin": ArcGINConv, "graph": ArcGraphConv, "gcnii": ArcGCNIIConv}
 PRESETS: dict[str, dict[str, Any]] = {
     "paper": {"coin": "newton_schulz", "num_steps": 10, "norm": None, "base_norm": "batch", "residual": False},
 }
@@ -73,7 +73,8 @@ class GUMP(torch.nn.Module):
         hidden_channels: The width :math:`d` of everything inside.
         num_layers: The number of propagation steps :math:`L`.
         out_channels: Width of the result after a final linear map; by default there is none and the result is :math:`2d` wide.
-        conv: The flavor of the layers: ``"gcn"``, ``"gin"`` or ``"graph"``.
+        conv: The flavor of the layers: ``"gcn"``, ``"gin"``, ``"graph"`` or ``"gcnii"``, which mixes the first layer's states into every other, see
+            :class:`gump.nn.ArcGCNIIConv`.
         base: The flavor of the base GNN: ``"gcn"``, ``"gin"``, ``"graph"`` or none.
         num_base_layers: Depth of the base GNN. With zero, or without a base, vertex features are mapped to :math:`d` linearly.
         edge_dim: How many attributes every edge has: the columns of ``edge_attr``, and one more if edge weights count as such.
@@ -92,6 +93,8 @@ class GUMP(torch.nn.Module):
             features of order one; without a norm they stay close to the Grover coin at first.
         base_norm: The same for the inside of the base GNN.
         residual: Whether layers add to their input, from the second on.
+        alpha: The share of the first states, for ``conv="gcnii"``.
+        theta: How fast its weights fade to the identity.
         dropout: Probability of dropping an entry of an arc state after each layer, and inside the base GNN.
         jk: ``"last"`` reads the last layer, ``"weighted"`` a learned average of all layers.
         orthogonal_weights: Whether to keep the layers' weight matrices orthogonal, the theory's assumption on weights. Such a model cannot be
@@ -129,6 +132,8 @@ class GUMP(torch.nn.Module):
         norm: str | None = "batch",
         base_norm: str | None = "batch",
         residual: bool = False,
+        alpha: float = 0.1,
+        theta: float = 0.5,
         dropout: float = 0.0,
         jk: str = "last",
         orthogonal_weights: bool = False,
@@ -140,6 +145,8 @@ class GUMP(torch.nn.Module):
         check_name("norm", norm, NORMS, optional=True)
         check_name("base_norm", base_norm, NORMS, optional=True)
         check_name("jk", jk, ("last", "weighted"))
+        if residual and conv == "gcnii":
+            raise ValueError("'residual' must be False with conv='gcnii' (got True), whose layers mix in the first states")
         check_counts(1, in_channels=in_channels, hidden_channels=hidden_channels, num_layers=num_layers, out_channels=out_channels)
         check_counts(0, num_base_layers=num_base_layers, edge_dim=edge_dim)
         self.in_channels, self.hidden_channels, self.num_layers = in_channels, hidden_channels, num_layers
@@ -177,8 +184,10 @@ class GUMP(torch.nn.Module):
             max_block=max_block,
         )
         widths = [arc_channels] + [hidden_channels] * num_layers
-        inner = {"act": self.act} if conv == "gin" else {}
-        self.convs = torch.nn.ModuleList(CONVS[conv](*pair, **inner) for pair in itertools.pairwise(widths))
+        inner: dict[str, Any] = {"gin": {"act": self.act}, "gcnii": {"alpha": alpha, "theta": theta}}.get(conv, {})
+        self.convs = torch.nn.ModuleList()
+        for k, pair in enumerate(itertools.pairwise(widths)):
+            self.convs.append(CONVS[conv](*pair, **inner, **({"layer": k} if conv == "gcnii" and k else {})))
         norms = [make_norm(norm, hidden_channels) for _ in range(num_layers + 1)]
         self.base_norm, self.norms = norms[0], torch.nn.ModuleList(norms[1:])
         self.layer_weight = torch.nn.Parameter(torch.zeros(num_layers)) if jk == "weighted" else None
@@ -317,23 +326,26 @@ class GUMP(torch.nn.Module):
 
     def _propagate(self, start: Start, propagate: Propagation, mask: Tensor | None) -> Tensor:
         """Runs the layers."""
-        h = self._layer(0, ArcFeatures(start.x, start.line_graph, start.arc_attr, mask), propagate, mask)
-        states = [h]
+        first = self._layer(0, ArcFeatures(start.x, start.line_graph, start.arc_attr, mask), propagate, mask)
+        h = self.dropout(first)  # which the GCNII flavor mixes in as it was before
+        states, given = [h], {"first": first} if self.conv == "gcnii" else {}
         for k in range(1, self.num_layers):
-            new = self._layer(k, h, propagate, mask)
+            new = self._layer(k, h, propagate, mask, **given)
             h = h + new if self.residual else new
             states.append(h)
         if self.layer_weight is None:
             return h
         return torch.stack([w * s for w, s in zip(self.layer_weight.softmax(0), states, strict=True)]).sum(0)
 
-    def _layer(self, k: int, h: Tensor | ArcFeatures, propagate: Propagation, mask: Tensor | None) -> Tensor:
-        """Runs one layer; with ``checkpoint`` its inner states are dropped and computed again in the backward pass."""
+    def _layer(self, k: int, h: Tensor | ArcFeatures, propagate: Propagation, mask: Tensor | None, **given: Tensor) -> Tensor:
+        """Runs one layer, from the second on with its dropout; with ``checkpoint`` its inner states are computed again in the backward pass."""
 
         def run(h: Tensor | ArcFeatures) -> Tensor:
             if isinstance(self.norms[k], NoNorm):
-                return self.dropout(self.convs[k](h, propagate, self.act))
-            return self.dropout(normalized(self.norms[k], self.act, self.convs[k](h, propagate), mask))
+                out = self.convs[k](h, propagate, self.act, **given)
+            else:
+                out = normalized(self.norms[k], self.act, self.convs[k](h, propagate, **given), mask)
+            return out if k == 0 else self.dropout(out)
 
         return checkpoint(run, h, use_reentrant=False) if self.checkpoint and self.training else run(h)
 

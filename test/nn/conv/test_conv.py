@@ -1,5 +1,7 @@
 """One law over every layer: it equals its formula with a dense operator."""
 
+import math
+
 import pytest
 import torch
 from graphs import SYMMETRIC, random_graph
@@ -24,7 +26,11 @@ def graph_conv(layer, u, h):
     return h @ layer.lin_root.weight.t() + u @ h @ layer.lin.weight.t() + layer.lin_root.bias
 
 
-FORMULAS = {"ArcGCNConv": gcn, "ArcGINConv": gin, "ArcGraphConv": graph_conv}
+def gcnii(layer, u, h):
+    return u @ h @ layer.lin.weight.t()
+
+
+FORMULAS = {"ArcGCNConv": gcn, "ArcGCNIIConv": gcnii, "ArcGINConv": gin, "ArcGraphConv": graph_conv}
 
 
 def layer_of(name, *args, **kwargs):
@@ -82,3 +88,36 @@ def test_the_nonlinearity_of_the_gin_flavor_can_be_chosen():
     expected = layer.lin_out(layer.lin(1.3 * h + u @ h))
     torch.testing.assert_close(layer(features, propagate), expected)
     torch.testing.assert_close(layer(h, propagate), expected)
+
+
+@pytest.mark.parametrize("on_features", [False, True])
+def test_the_gcnii_flavor_mixes_in_the_first_states_and_stays_near_the_identity(on_features):
+    propagate, features = setting("grid", 0)
+    layer, h = layer_of("ArcGCNIIConv", 4, 4, alpha=0.3, theta=0.8, layer=2), features.dense()
+    first, beta = torch.randn_like(h), math.log(0.8 / 2 + 1)
+    mixed = 0.7 * propagate.matrix().to_dense() @ h + 0.3 * first
+    expected = (1 - beta) * mixed + beta * mixed @ layer.lin.weight.t()
+    torch.testing.assert_close(layer(features if on_features else h, propagate, first=first), expected)
+
+
+def test_many_layers_of_the_gcnii_flavor_without_weights_are_a_resolvent_of_the_operator():
+    edge_index, num_nodes = GRAPHS["random"]
+    line_graph = EulerianLineGraph.from_edge_index(edge_index, num_nodes)
+    grover = [
+        torch.full((g.num_blocks, g.degree, g.degree), 2 / g.degree).double() - torch.eye(g.degree) for g in line_graph.groups
+    ]
+    propagate, alpha = Propagation(grover, line_graph), 0.2
+    layer = layer_of("ArcGCNIIConv", 3, 3, alpha=alpha, theta=0.0)
+    h = first = torch.randn(line_graph.num_arcs, 3, dtype=torch.float64)
+    for _ in range(200):
+        h = layer(h, propagate, first=first)
+    identity = torch.eye(line_graph.num_arcs, dtype=torch.float64)
+    resolvent = alpha * torch.linalg.inv(identity - (1 - alpha) * propagate.matrix().to_dense())
+    torch.testing.assert_close(h, resolvent @ first)
+    torch.testing.assert_close(resolvent.sum(1), torch.ones(line_graph.num_arcs, dtype=torch.float64))
+
+
+@pytest.mark.parametrize(("name", "value"), [("alpha", -0.1), ("alpha", 1.5), ("theta", -1.0), ("theta", math.inf)])
+def test_the_gcnii_flavor_refuses_what_is_no_share_or_rate(name, value):
+    with pytest.raises(ValueError, match=f"'{name}' must be"):
+        layer_of("ArcGCNIIConv", 4, 4, **{name: value})

@@ -14,7 +14,7 @@ from gump.nn import COINS, GUMP, PRESETS, Propagation
 from gump.nn.norm import NoNorm
 from gump.transforms import AddLineGraph
 
-CONVS, BASES = ("gcn", "gin", "graph"), ("gcn", "gin", None)
+CONVS, BASES = ("gcn", "gin", "graph", "gcnii"), ("gcn", "gin", None)
 EQUIVARIANT = [coin for coin in COINS if coin != "polar"]  # polar is not, on ties
 
 
@@ -431,7 +431,8 @@ def test_reset_parameters_draws_new_ones() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"conv": "gat"}, r"'conv' must be one of 'gcn', 'gin', 'graph' \(got 'gat'\)"),
+        ({"conv": "gat"}, r"'conv' must be one of 'gcn', 'gin', 'graph', 'gcnii' \(got 'gat'\)"),
+        ({"conv": "gcnii", "residual": True}, r"'residual' must be False with conv='gcnii'"),
         ({"base": "gat"}, r"'base' must be one of 'gcn', 'gin', 'graph', None \(got 'gat'\)"),
         ({"norm": "pair"}, "'norm' must be one of"),
         ({"base_norm": "pair"}, "'base_norm' must be one of"),

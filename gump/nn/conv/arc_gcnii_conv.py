@@ -1,0 +1,71 @@
+"""The GCNII flavor."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from gump.nn.arc_linear import ArcFeatures, ArcLinear
+from gump.nn.propagation import Propagation
+
+
+class ArcGCNIIConv(torch.nn.Module):
+    r"""A convolution on arcs that mixes in the first states and stays near the identity, the layer of GCNII-GUMP (after `Chen et al., ICML 2020
+    <https://arxiv.org/abs/2007.02133>`_).
+
+    .. math::
+        \mathbf{H}' = \left((1 - \alpha) \mathbf{U} \mathbf{H} + \alpha \mathbf{H}^{(1)}\right) \left((1 - \beta) \mathbf{I} + \beta
+        \mathbf{W}\right), \quad \beta = \log(\theta / k + 1)
+
+    Without weights (:math:`\theta = 0`) many layers are the resolvent :math:`\alpha (\mathbf{I} - (1 - \alpha) \mathbf{U})^{-1}`. A unitary
+    operator only turns what it is given; this sum over its powers keeps what they hardly turn, the slow variation that neighbors have in
+    common, and cancels the rest. It is what smoothing is to a GCN, by an amount that :math:`\alpha` sets and depth does not.
+
+    Where the widths differ there is no identity to stay near, and the layer is :math:`\mathbf{U} \mathbf{H} \mathbf{W}`.
+
+    Args:
+        in_channels: Width of the arc states.
+        out_channels: Width of the result.
+        alpha: The share of the first states.
+        theta: How fast the weights of the layers fade to the identity.
+        layer: The number :math:`k` of the layer, counted from one.
+
+    Shapes:
+        - **input:** :math:`(A, F_{in})`
+        - **first:** :math:`(A, F_{in})`
+        - **output:** :math:`(A, F_{out})`
+    """
+
+    def __init__(self, in_channels: int, out_channels: int, alpha: float = 0.1, theta: float = 0.5, layer: int = 1) -> None:
+        super().__init__()
+        if not 0 <= alpha <= 1:
+            raise ValueError(f"'alpha' must be a share between 0 and 1 (got {alpha})")
+        if not (theta >= 0 and math.isfinite(theta)):
+            raise ValueError(f"'theta' must be finite and not negative (got {theta})")
+        self.alpha, self.beta = alpha, math.log(theta / layer + 1)
+        self.lin = ArcLinear(in_channels, out_channels, bias=False)
+
+    def reset_parameters(self) -> None:
+        """Draws new weights."""
+        self.lin.reset_parameters()
+
+    def forward(
+        self,
+        h: Tensor | ArcFeatures,
+        propagate: Propagation,
+        act: Callable[[Tensor], Tensor] | None = None,
+        first: Tensor | None = None,
+    ) -> Tensor:
+        """Propagates, mixes in ``first``, if there is such a thing yet, and transforms; ``act`` is the nonlinearity that follows, if any."""
+        if self.lin.in_features != self.lin.out_features:
+            h = self.lin.product(h) if isinstance(h, ArcFeatures) else self.lin(h)
+            out = propagate(h)  # with which the weights commute
+        else:
+            mixed = propagate(h.dense() if isinstance(h, ArcFeatures) else h)
+            mixed = mixed if first is None else torch.lerp(mixed, first.to(mixed.dtype), self.alpha)
+            identity = torch.eye(self.lin.out_features, dtype=self.lin.weight.dtype, device=self.lin.weight.device)
+            out = torch.nn.functional.linear(mixed, torch.lerp(identity, self.lin.weight, self.beta))
+        return out if act is None else act(out)
