@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
-from torch_geometric.transforms import AddLaplacianEigenvectorPE, AddRandomWalkPE, BaseTransform
+from torch_geometric.transforms import AddLaplacianEigenvectorPE, AddRandomWalkPE, BaseTransform, NormalizeFeatures
 
 from gump import datasets, nn, transforms
 from gump.datasets.dataset import Dataset
@@ -33,6 +33,7 @@ MODELS: dict[str, type[torch.nn.Module]] = {name: getattr(nn.models, name) for n
 TRANSFORMS: dict[str, type[BaseTransform]] = {
     "AddLaplacianEigenvectorPE": AddLaplacianEigenvectorPE,
     "AddRandomWalkPE": AddRandomWalkPE,
+    "NormalizeFeatures": NormalizeFeatures,
     **{name: getattr(transforms, name) for name in transforms.__all__},
 }
 

@@ -13,7 +13,7 @@ from gump.kernels import runs_kernels
 from gump.kernels.once_differentiable import once_differentiable
 from gump.linalg import LowRankBlocks
 from gump.line_graph import CompressedTransitions, EulerianLineGraph
-from gump.nn.rows import flat_index, replicas_first
+from gump.nn.rows import flat_index, put_rows, replicas_first
 
 
 class Propagation:
@@ -88,7 +88,7 @@ class Propagation:
             return self._in_one_pass(h)
         h, at_hubs = _Split.apply(h, self._num_dense)
         mixed = self.hubs(at_hubs)
-        return self._in_one_pass(h).index_copy_(0, self.line_graph.reverse[self._num_dense :], mixed)
+        return put_rows(self._in_one_pass(h), self.line_graph.reverse[self._num_dense :], mixed)
 
     def _in_one_pass(self, h: Tensor) -> Tensor:
         """Makes both moves at once, but for hubs: what the reverses of their arcs get is not said."""

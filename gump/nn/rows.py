@@ -1,4 +1,4 @@
-"""Gathering and adding rows by number, also for many models side by side."""
+"""Gathering, adding and replacing rows by number, also for many models side by side."""
 
 from __future__ import annotations
 
@@ -33,6 +33,19 @@ def add_rows(x: Tensor, index: Tensor, num_rows: int) -> Tensor:
     """
     rows: Tensor = _AddRows.apply(x, index, num_rows)
     return rows
+
+
+def put_rows(x: Tensor, index: Tensor, rows: Tensor) -> Tensor:
+    """Puts rows into the place of others, whose numbers are all different: ``x.index_copy(0, index, rows)``.
+
+    Shapes:
+        - **x:** :math:`(N, F)`
+        - **index:** :math:`(M)`
+        - **rows:** :math:`(M, F)`
+        - **output:** :math:`(N, F)`
+    """
+    out: Tensor = _PutRows.apply(x, index, rows)
+    return out
 
 
 class _SelectRows(torch.autograd.Function):
@@ -75,6 +88,28 @@ class _AddRows(torch.autograd.Function):
         x, index = replicas_first(info, in_dims[0], x), replicas_first(info, in_dims[1], index)
         flat = add_rows(x.flatten(0, 1), flat_index(index, num_rows), info.batch_size * num_rows)
         return flat.unflatten(0, (info.batch_size, num_rows)), 0
+
+
+class _PutRows(torch.autograd.Function):
+    @staticmethod
+    def forward(x: Tensor, index: Tensor, rows: Tensor) -> Tensor:
+        return x.index_copy(0, index, rows)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor, Tensor], output: Tensor) -> None:
+        ctx.save_for_backward(inputs[1])
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, Tensor]:
+        (index,) = ctx.saved_tensors
+        rows = select_rows(grad, index)
+        return put_rows(grad, index, torch.zeros_like(rows)), None, rows
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int | None, ...], x: Tensor, index: Tensor, rows: Tensor) -> tuple[Tensor, int]:
+        x, index, rows = (replicas_first(info, dim, tensor) for dim, tensor in zip(in_dims, (x, index, rows), strict=True))
+        flat = put_rows(x.flatten(0, 1), flat_index(index, x.size(1)), rows.flatten(0, 1))
+        return flat.view(x.shape), 0
 
 
 def replicas_first(info: Any, dim: int | None, x: Tensor) -> Tensor:

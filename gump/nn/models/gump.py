@@ -96,6 +96,8 @@ class GUMP(torch.nn.Module):
         alpha: The share of the first states, for ``conv="gcnii"``.
         theta: How fast its weights fade to the identity.
         dropout: Probability of dropping an entry of an arc state after each layer, and inside the base GNN.
+        base_dropout: Probability of dropping an entry of the vertex features and of the base GNN's result, before coins and states are made of
+            it. With few labels and many features, as in citation graphs, it is what keeps a model from learning them by heart.
         jk: ``"last"`` reads the last layer, ``"weighted"`` a learned average of all layers.
         orthogonal_weights: Whether to keep the layers' weight matrices orthogonal, the theory's assumption on weights. Such a model cannot be
             pickled, as torch pickles no parametrized module; save its ``state_dict()``.
@@ -135,6 +137,7 @@ class GUMP(torch.nn.Module):
         alpha: float = 0.1,
         theta: float = 0.5,
         dropout: float = 0.0,
+        base_dropout: float = 0.0,
         jk: str = "last",
         orthogonal_weights: bool = False,
         checkpoint: bool = False,
@@ -157,7 +160,7 @@ class GUMP(torch.nn.Module):
         self.act = activation_resolver(act)
         if hasattr(self.act, "inplace"):
             self.act.inplace = True  # nothing here needs a state from before its nonlinearity
-        self.dropout = torch.nn.Dropout(dropout)
+        self.dropout, self.base_dropout = torch.nn.Dropout(dropout), torch.nn.Dropout(base_dropout)
         if self.base is None:
             self.encoder: torch.nn.Module = torch.nn.Linear(in_channels, hidden_channels)
         else:
@@ -281,14 +284,15 @@ class GUMP(torch.nn.Module):
             raise ValueError(
                 f"'line_graph' must be built with directed={self.directed}, as the model is (got {line_graph.directed})"
             )
-        arc_attr = self._arc_attr(x, edge_weight, edge_attr, line_graph)
+        arc_attr, x = self._arc_attr(x, edge_weight, edge_attr, line_graph), self.base_dropout(x)
         if self.base is None:
-            return Start(self.base_norm(self.encoder(x), mask), line_graph, arc_attr)
+            return Start(self.base_dropout(self.base_norm(self.encoder(x), mask)), line_graph, arc_attr)
         weight = None if edge_weight is None or self.base == "gin" else line_graph.arc_attr(edge_weight)
         arcs = line_graph.arcs
         if line_graph.directed:
             arcs, weight = arcs[:, line_graph.listed], None if weight is None else weight[line_graph.listed]
-        return Start(self.act(self.base_norm(self.encoder(x, arcs, edge_weight=weight, mask=mask), mask)), line_graph, arc_attr)
+        x = self.act(self.base_norm(self.encoder(x, arcs, edge_weight=weight, mask=mask), mask))
+        return Start(self.base_dropout(x), line_graph, arc_attr)
 
     def propagation_matrix(self, x: Tensor, edge_index: Tensor, **kwargs: Any) -> Tensor:
         r"""Returns the operator :math:`\mathsf{U}[\mathbf{A}_w]` as a sparse matrix over the arcs, for looking at.
