@@ -10,8 +10,8 @@ is measured in a fresh process, whose peak memory is that of the whole process, 
 a busy machine disturbs least. CPU seconds stand beside all times. ``blocks`` times dense blocks against the form of hubs by degree, from
 which the default of ``max_block`` was chosen.
 
-``cora`` trains ``configs/planetoid/cora_gcn_gump_4.toml`` with ``max_block`` 16 against blocks for all (the largest degree is 168), with
-the same seeds, through ``gump.experiment``, and compares test accuracies at the epoch that the configuration's rule selects.
+``cora`` trains GCN-GUMP with ``max_block`` 16 against blocks for all (the largest degree is 168), with the same seeds, through
+``gump.experiment``, and compares test accuracies at the epoch that the configuration's rule selects.
 """
 
 from __future__ import annotations
@@ -42,6 +42,22 @@ ATTACHED = 5
 """How many edges a new vertex of a Barabási-Albert graph brings."""
 
 WIDTH, NUM_LAYERS = 64, 4
+CORA: dict[str, Any] = {
+    "dataset": {"kind": "planetoid", "name": "Cora"},
+    "protocol": {"kind": "official", "num_runs": 10},
+    "model": {
+        "kind": "GUMP",
+        "hidden_channels": WIDTH,
+        "num_layers": NUM_LAYERS,
+        "dropout": 0.5,
+        "norm": "none",
+        "base_norm": "none",
+        "residual": True,
+    },
+    "head": {"num_layers": 1},
+    "train": {"epochs": 200, "lr": 1e-2, "weight_decay": 5e-4, "patience": 50},
+}
+"""What is trained on Cora."""
 
 
 def star(num_leaves: int) -> tuple[Tensor, int]:
@@ -194,13 +210,12 @@ def scale(threads: int, max_block: int | None) -> None:
 
 def cora(records: Path, jobs: int) -> None:
     """Hub coins against dense coins on Cora, by test accuracy at the selected epoch."""
-    from gump.experiment.config import load_config
+    from gump.experiment.config import make_configs
     from gump.experiment.run import Runner, run_all
 
-    file = Path(__file__).parent.parent / "configs" / "planetoid" / "cora_gcn_gump_4.toml"
     accuracy = {}
     for max_block in (16, 168):
-        (config,) = load_config(file, {"model.max_block": max_block})
+        (config,) = make_configs("hubs/cora", CORA, {"model.max_block": max_block})
         runs = list(run_all(Runner(records), [config], num_jobs=jobs))
         accuracy[max_block] = [100 * run.results[run.select]["test"] for run in runs]
         mean, deviation = statistics.mean(accuracy[max_block]), statistics.stdev(accuracy[max_block])

@@ -126,13 +126,19 @@ class RecordedSteps:
         return self._recorded[name, size, layout](index)
 
 
+@functools.cache
+def _side_stream(device: torch.device) -> torch.cuda.Stream:
+    """Where steps warm up. One for all, since cuBLAS keeps memory of its own for every stream that it has seen."""
+    return torch.cuda.Stream(device)
+
+
 class _Recorded:
     """A step as a CUDA graph: run a few times to warm up, recorded once, then replayed on other batches of the same layout."""
 
     def __init__(self, step: Step, index: Tensor, layout: Layout, pool: Any) -> None:
         self.index = index.clone()
         before, drawn = [tensor.clone() for tensor in step.changes], torch.cuda.get_rng_state(index.device)
-        stream = torch.cuda.Stream()
+        stream = _side_stream(index.device)
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
             for _ in range(2):

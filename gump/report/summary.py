@@ -72,8 +72,8 @@ SECTIONS = (
     Section(
         "Node classification",
         "planetoid",
-        remark="The paper gives no settings for this table. Those of GCN-GUMP are the best of a search below at four layers, used at all depths; "
-        "GCN and GCNII were not searched.",
+        remark="The paper gives no settings for this table. GUMP's are the best of searches below at eight layers, over two flavors, used at all "
+        "depths; GCN's and GCNII's are those that their authors give, and were not searched.",
     ),
     Section(
         "Depth",

@@ -467,3 +467,17 @@ def test_repr() -> None:
         "GUMP(3, 8, num_layers=2, out_channels=16, conv='gcn', base='gcn', num_base_layers=1, coin=Coin('bounded', beta=0.9))"
     )
     assert repr(GUMP(3, 8, 2)) == expected
+
+
+def test_base_dropout_drops_features_and_what_the_base_makes_of_them_in_training_alone() -> None:
+    edge_index, num_nodes = random_graph(0)
+    x = torch.ones(num_nodes, 4)
+    torch.manual_seed(0)
+    model = GUMP(4, 32, 2, base=None, norm=None, base_dropout=0.5)
+    whole, dropped = model.eval().start(x, edge_index).x, model.train().start(x, edge_index).x
+    assert 0.3 < float((dropped == 0).float().mean()) < 0.7, "the result"
+    kept = dropped != 0
+    assert not torch.allclose(dropped[kept], 2 * whole[kept]), "the features, too"
+    torch.testing.assert_close(model.eval().start(x, edge_index).x, whole)
+    model.base_dropout.p = 0.0
+    torch.testing.assert_close(model.train().start(x, edge_index).x, whole)
