@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
@@ -74,7 +75,7 @@ class Record:
     def save(self, root: str | os.PathLike[str]) -> Path:
         """Writes the record under a folder of records; a reader sees the old file or the new one, never half of one."""
         path = self.path(root)
-        write_atomically(path, (json.dumps(plain(asdict(self)), indent=1, allow_nan=False) + "\n").encode())
+        write_atomically(path, _text(plain(asdict(self))).encode())
         return path
 
     @classmethod
@@ -95,6 +96,12 @@ class Record:
 def load_records(root: str | os.PathLike[str]) -> list[Record]:
     """Reads every record under a folder, in the order of their paths."""
     return [Record.load(path) for path in sorted(Path(root).rglob("*.json"))]
+
+
+def _text(content: dict[str, Any]) -> str:
+    """JSON with a line for every entry of a table and one for a whole list of numbers or words, which are most of a record."""
+    lines = json.dumps(content, indent=1, allow_nan=False) + "\n"
+    return re.sub(r"\[\n([^][{}]*)\n *\]", lambda found: "[" + re.sub(r"\n *", "", found[1]).lstrip() + "]", lines)
 
 
 def write_atomically(path: Path, content: bytes) -> None:

@@ -19,6 +19,18 @@ def test_what_is_saved_is_loaded(tmp_path: Path) -> None:
     assert load_records(tmp_path) == [saved]
 
 
+def test_a_list_has_one_line_and_its_words_are_kept(tmp_path: Path) -> None:
+    words = ["a, b", "[\n 1,\n 2\n]", "{x}", " c", "\n"]
+    saved = record(
+        history={"val": list(range(100)), "empty": []}, note="[\n]", provenance={"words": words[:1] + words[3:], "more": words}
+    )
+    path = saved.save(tmp_path)
+    assert Record.load(path) == saved
+    text = path.read_text()
+    assert f'  "val": [{",".join(map(str, range(100)))}],' in text.splitlines()
+    assert len(text.splitlines()) < 50
+
+
 def test_variants_lie_beside_the_configuration_as_it_is(tmp_path: Path) -> None:
     assert record(variant="train.epochs=2").path(tmp_path) == tmp_path / "tu" / "x" / "train.epochs=2" / "003.json"
 
