@@ -77,7 +77,7 @@ def memory(
         16 P + 80 A + 4 \cdot 12 N F + 4 \max\{\, s L A F + (k + 15)\, T ,\;\; (k + 8)\, T + 2 k\, T_g \,\}
 
     bytes: the parameters, their gradients and two moments, and the states of the layers when the backward pass begins (:math:`s = 2`, in the
-    GIN and GraphConv flavors 3), or the attention of the largest group near its end. Where :math:`k T` exceeds :math:`2^{26}` nothing of size
+    other flavors than GCN 3), or the attention of the largest group near its end. Where :math:`k T` exceeds :math:`2^{26}` nothing of size
     :math:`k T` is kept. Without training, there are the parameters alone, states are counted once and attention one group at a time. Hubs
     have, in place of transitions, :math:`2r + 1` numbers for every arc a few times over, with the rank :math:`r` of their scores, one more
     state of their arcs, and in the GCN and GIN flavors one of all arcs, in every layer, and some forty matrices in double precision of
@@ -100,7 +100,7 @@ def memory(
         attention_channels: The width of the attention.
         score_rank: The rank of the scores of hubs.
         training: Whether the step is of training, or of inference.
-        conv: The flavor: ``"gcn"``, ``"gin"`` or ``"graph"``.
+        conv: The flavor: ``"gcn"``, ``"gin"``, ``"graph"`` or ``"gcnii"``.
         budget: The bytes that are there, to be told which ``max_block`` fits them.
         in_channels: Width of the vertex features, by default that of the model; only the number of parameters depends on it.
 
@@ -164,11 +164,10 @@ class _Parts:
         """Of a model with the default settings: a base layer, the attention, the layers, and a norm behind each of them and the base."""
         width, layers = self.hidden_channels, self.num_layers
         matrices = (layers + 1) * width**2  # the first layer reads both ends of an arc
-        second = {"gcn": 0, "gin": layers * (width**2 + width + 1), "graph": matrices, "gcnii": -layers * width}[
-            self.conv
-        ]  # or no bias
+        second = {"gin": layers * (width**2 + width + 1), "graph": matrices}.get(self.conv, 0)
+        biases = 0 if self.conv == "gcnii" else layers * width
         attention = self.attention_channels * (4 * width + 1)
-        return (self.in_channels + 1) * width + attention + matrices + layers * width + second + 2 * (layers + 1) * width
+        return (self.in_channels + 1) * width + attention + matrices + biases + second + 2 * (layers + 1) * width
 
     def transitions(self, max_block: int) -> list[int]:
         """Of every group of dense coins."""

@@ -87,11 +87,18 @@ class GraphFeed:
 
 
 class NodeFeed:
-    """The only graph, over and over, with the vertices of each part."""
+    """The only graph, over and over, with the vertices of each part.
 
-    def __init__(self, graph: Data, split: Split, device: torch.device) -> None:
+    Args:
+        graph: The graph.
+        split: The numbers of the vertices in each part.
+        device: Where to compute.
+        repeats: How often an epoch goes through the training vertices.
+    """
+
+    def __init__(self, graph: Data, split: Split, device: torch.device, repeats: int = 1) -> None:
         graph = graph.to(str(device))
-        self.test_index = split.test
+        self.test_index, self.repeats = split.test, repeats
         self.parts = {}
         for part, index in split._asdict().items():
             self.parts[part] = graph.clone()
@@ -99,8 +106,8 @@ class NodeFeed:
             self.parts[part].y = graph.y[index.to(device)]
 
     def train_batches(self, shuffle: torch.Generator) -> Iterator[Data]:
-        """The graph, once."""
-        yield self.parts["train"]
+        """The graph, as often as an epoch has it."""
+        yield from [self.parts["train"]] * self.repeats
 
     def batches(self, part: str) -> Iterator[Data]:
         """The graph, once."""

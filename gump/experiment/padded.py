@@ -42,7 +42,7 @@ class PaddedBatch(NamedTuple):
 
     @property
     def num_graphs(self) -> int:
-        """How many graphs each replica has."""
+        """How many graphs, or else questions, each replica has."""
         return self.y.size(1)
 
 
@@ -81,6 +81,17 @@ class Layout:
         return {d: n for d, n in zip(self.degrees, self.capacity, strict=True) if d > 0 and n > 0}
 
 
+def undirected_line_graph(edge_index: Tensor, num_nodes: int) -> EulerianLineGraph:
+    """The line graph of edges that are listed once in either direction, as replicas need them."""
+    line_graph = EulerianLineGraph.from_edge_index(edge_index, num_nodes)
+    if line_graph.num_arcs != edge_index.size(1):
+        raise ValueError(
+            f"'--replicas' must be left out unless every edge is listed once in either direction (got {edge_index.size(1)} that make "
+            f"{line_graph.num_arcs} arcs)"
+        )
+    return line_graph
+
+
 class PaddedStore:
     """Holds undirected graphs on a device and assembles padded batches of them there, without waiting for the device.
 
@@ -97,7 +108,7 @@ class PaddedStore:
         first = num_nodes.cumsum(0) - num_nodes
         edge_index = torch.cat([graph.edge_index + offset for graph, offset in zip(graphs, first.tolist(), strict=True)], dim=1)
         total = int(num_nodes.sum())
-        line_graph = EulerianLineGraph.from_edge_index(edge_index, total)
+        line_graph = undirected_line_graph(edge_index, total)
         graph_of = torch.repeat_interleave(torch.arange(len(graphs)), num_nodes)
         degree = line_graph.arcs[0].bincount(minlength=total)
         degrees, kind = degree.unique(return_inverse=True)

@@ -42,14 +42,14 @@ class Store(Protocol):
 
 
 class Step(NamedTuple):
-    """What is done with a batch, given the numbers of its graphs on the device and the layout; and the tensors that doing it changes."""
+    """What is done with a batch, given the numbers of its graphs or vertices on the device and the layout; and the tensors that doing it changes."""
 
     run: Callable[[Tensor, Layout], Tensor]
     changes: Sequence[Tensor] = ()
 
 
 class RecordedSteps:
-    """Runs steps on the graphs of a store, each recorded when it first meets a layout and replayed from then on.
+    """Runs steps on what a store holds, each recorded when it first meets a layout and replayed from then on.
 
     Batches are padded to one of a few layouts, smaller and larger ones, so that few recordings serve them all with little padding. All recordings
     share their memory, so what a step returns is to be used before the next one runs.
@@ -108,7 +108,7 @@ class RecordedSteps:
 
         Args:
             name: The step.
-            index: Numbers of graphs, on the host, one batch for each replica.
+            index: Numbers of graphs or vertices, on the host, one batch for each replica.
 
         Shapes:
             - **index:** :math:`(R, B)`

@@ -6,8 +6,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gump.experiment.padded import Layout, PaddedBatch, PaddedStore
-from gump.line_graph import EulerianLineGraph
+from gump.experiment.padded import Layout, PaddedBatch, PaddedStore, undirected_line_graph
 
 
 class VertexStore:
@@ -25,7 +24,7 @@ class VertexStore:
 
     def __init__(self, graph: Data, device: torch.device | str = "cpu") -> None:
         self.device = torch.device(device)
-        line_graph = EulerianLineGraph.from_edge_index(graph.edge_index, graph.num_nodes)
+        line_graph = undirected_line_graph(graph.edge_index, int(graph.num_nodes or 0))
         self._block_sizes = line_graph.block_sizes
         tables = {"x": graph.x, "y": graph.y, "arcs": line_graph.arcs, "reverse": line_graph.reverse}
         self._tables = {key: value.to(self.device) for key, value in tables.items()}

@@ -219,7 +219,7 @@ class Workshop:
                 self.store, split, training.batch_size, self.dataset.level, training.repeats, shard, self.evaluated_at_once
             )
         if self.dataset.level == "node":
-            return NodeFeed(self.dataset[0], split, self.fabric.device)
+            return NodeFeed(self.dataset[0], split, self.fabric.device, self.training.repeats)
         return LinkFeed(self.dataset, split, run_seed(self.config.protocol.seed, index), self.line_graph, self.fabric.device)
 
 

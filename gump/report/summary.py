@@ -72,8 +72,9 @@ SECTIONS = (
     Section(
         "Node classification",
         "planetoid",
-        remark="The paper gives no settings for this table. GUMP's are the best of searches below at eight layers, over two flavors, used at all "
-        "depths; GCN's and GCNII's are those that their authors give, and were not searched.",
+        remark="The paper gives no settings for this table. GUMP's are the best of the searches below at eight layers, used at all depths. Two "
+        "flavors were searched: GCN's, which is the paper's, and GCNII's, which the paper does not have. The settings of GCN and GCNII are ours, "
+        "and were not searched.",
     ),
     Section(
         "Depth",

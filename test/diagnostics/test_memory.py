@@ -12,7 +12,7 @@ from torch_geometric.data import Batch
 
 from gump import EulerianLineGraph
 from gump.datasets import load_planetoid, load_tu
-from gump.diagnostics.memory import KEEP, STATES_PER_LAYER, memory
+from gump.diagnostics.memory import KEEP, MORE_WITH_HUBS, STATES_PER_LAYER, memory
 from gump.nn import GUMP, coin
 from gump.nn.models.gump import CONVS
 
@@ -65,7 +65,10 @@ SMALL: dict[str, tuple[Graph, dict[str, object]]] = {
     "mostly parameters": (path(10), {"width": 256}),
     "mostly parameters, gin": (path(10), {"width": 256, "conv": "gin"}),
     "mostly parameters, graph": (path(10), {"width": 256, "conv": "graph"}),
+    "mostly parameters, gcnii": (path(10), {"width": 256, "conv": "gcnii"}),
+    "hubs only, gcnii": (clique(40), {"max_block": 8, "conv": "gcnii"}),
     "gin": (path(2000), {"conv": "gin"}),
+    "gcnii": (path(2000), {"conv": "gcnii"}),
     "graph": (path(2000), {"conv": "graph"}),
 }
 
@@ -166,7 +169,7 @@ def test_settings_are_those_of_the_model() -> None:
     """Facts that the prediction repeats, since diagnostics do not import models."""
     ours, theirs = inspect.signature(memory).parameters, inspect.signature(GUMP).parameters
     assert all(ours[name].default == theirs[name].default for name in ("max_block", "attention_channels", "score_rank", "conv"))
-    assert set(STATES_PER_LAYER) == set(CONVS)
+    assert set(STATES_PER_LAYER) == set(MORE_WITH_HUBS) == set(CONVS)
     assert coin.KEEP == KEEP
 
 

@@ -27,6 +27,7 @@ MODELS: dict[str, dict[str, Any]] = {
     "GraphConv-GUMP, polar, residual": {"kind": "GUMP", "conv": "graph", "base": "none", "coin": "polar", "residual": True},
     "GUMP with edge attributes": {"kind": "GUMP", "edge_dim": 2, "norm": "layer"},
     "GIN-GUMP on categories": {"kind": "GUMP", "conv": "gin", "base": "gin", "edge_dim": 3},
+    "GCNII-GUMP": {"kind": "GUMP", "conv": "gcnii"},
     "GCN": {"kind": "MPNN", "norm": "batch"},
     "GIN": {"kind": "MPNN", "conv": "gin"},
     "GCNII": {"kind": "GCNII"},

@@ -17,6 +17,7 @@ from torch_geometric.utils import is_undirected
 from gump import EulerianLineGraph
 from gump.loader.arc_neighbor_loader import ArcNeighborLoader, _distinct
 from gump.nn import GUMP
+from gump.nn.models.gump import CONVS
 from gump.transforms import AddLineGraph
 
 BASES: list[tuple[str | None, int]] = [("gcn", 1), ("gcn", 2), ("gin", 1), ("gin", 2), ("graph", 1), (None, 0)]
@@ -67,7 +68,7 @@ def described(batch: Data) -> list[tuple[str, Any]]:
 # Whole neighborhoods
 
 
-@pytest.mark.parametrize("conv", ["gcn", "gin", "graph"])
+@pytest.mark.parametrize("conv", CONVS)
 @pytest.mark.parametrize(("base", "num_base_layers"), BASES)
 @pytest.mark.parametrize("num_layers", [2, 3])
 def test_whole_neighborhoods_of_enough_hops_give_what_the_whole_graph_gives_and_one_hop_less_does_not(

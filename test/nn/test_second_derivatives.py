@@ -132,7 +132,9 @@ def test_mixed_derivatives_of_states_and_coins_are_not_zero(sparse: bool) -> Non
         assert all(g.abs().max() > 0.1 for g in torch.autograd.grad(first.sum(), blocks))
 
 
-@pytest.mark.parametrize("settings", [{"norm": None, "base_norm": None}, {}, {"conv": "gin"}, {"conv": "graph"}, {"max_block": 2}])
+@pytest.mark.parametrize(
+    "settings", [{"norm": None, "base_norm": None}, {}, {"conv": "gin"}, {"conv": "graph"}, {"conv": "gcnii"}, {"max_block": 2}]
+)
 def test_a_model_has_no_hessian_and_says_so(settings: dict[str, Any]) -> None:
     edge_index, num_nodes = random_graph(0)
     torch.manual_seed(0)

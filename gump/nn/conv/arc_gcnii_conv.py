@@ -20,9 +20,10 @@ class ArcGCNIIConv(torch.nn.Module):
         \mathbf{H}' = \left((1 - \alpha) \mathbf{U} \mathbf{H} + \alpha \mathbf{H}^{(1)}\right) \left((1 - \beta) \mathbf{I} + \beta
         \mathbf{W}\right), \quad \beta = \log(\theta / k + 1)
 
-    Without weights (:math:`\theta = 0`) many layers are the resolvent :math:`\alpha (\mathbf{I} - (1 - \alpha) \mathbf{U})^{-1}`. A unitary
-    operator only turns what it is given; this sum over its powers keeps what they hardly turn, the slow variation that neighbors have in
-    common, and cancels the rest. It is what smoothing is to a GCN, by an amount that :math:`\alpha` sets and depth does not.
+    Without weights (:math:`\theta = 0`) and nonlinearities, several times :math:`1 / \alpha` layers are the resolvent :math:`\alpha (\mathbf{I} -
+    (1 - \alpha) \mathbf{U})^{-1} \mathbf{H}^{(1)}`. A unitary operator only turns what it is given; this sum over its powers keeps what they hardly
+    turn and cancels the rest. Of states that are made of vertex features, that is under the Grover coin the slow variation which neighbors have in
+    common: what smoothing is to a GCN, but by an amount that at such depths only :math:`\alpha` sets. It keeps circulations around cycles, too.
 
     Where the widths differ there is no identity to stay near, and the layer is :math:`\mathbf{U} \mathbf{H} \mathbf{W}`.
 
@@ -30,8 +31,8 @@ class ArcGCNIIConv(torch.nn.Module):
         in_channels: Width of the arc states.
         out_channels: Width of the result.
         alpha: The share of the first states.
-        theta: How fast the weights of the layers fade to the identity.
-        layer: The number :math:`k` of the layer, counted from one.
+        theta: How far the weights of the layers are from the identity; they get nearer as :math:`1 / k`.
+        layer: The number :math:`k`, which is 1 for the first layer that mixes in :math:`\mathbf{H}^{(1)}`.
 
     Shapes:
         - **input:** :math:`(A, F_{in})`
@@ -45,6 +46,8 @@ class ArcGCNIIConv(torch.nn.Module):
             raise ValueError(f"'alpha' must be a share between 0 and 1 (got {alpha})")
         if not (theta >= 0 and math.isfinite(theta)):
             raise ValueError(f"'theta' must be finite and not negative (got {theta})")
+        if layer < 1:
+            raise ValueError(f"'layer' must be at least 1 (got {layer})")
         self.alpha, self.beta = alpha, math.log(theta / layer + 1)
         self.lin = ArcLinear(in_channels, out_channels, bias=False)
 
@@ -66,6 +69,5 @@ class ArcGCNIIConv(torch.nn.Module):
         else:
             mixed = propagate(h.dense() if isinstance(h, ArcFeatures) else h)
             mixed = mixed if first is None else torch.lerp(mixed, first.to(mixed.dtype), self.alpha)
-            identity = torch.eye(self.lin.out_features, dtype=self.lin.weight.dtype, device=self.lin.weight.device)
-            out = torch.nn.functional.linear(mixed, torch.lerp(identity, self.lin.weight, self.beta))
+            out = torch.lerp(mixed, self.lin(mixed).to(mixed.dtype), self.beta)
         return out if act is None else act(out)

@@ -30,7 +30,7 @@ class GCNII(torch.nn.Module):
         num_layers: The number of convolutions.
         out_channels: Width of the result after a final linear map; by default there is none.
         alpha: The share of the first features.
-        theta: How fast the weights of the layers fade to the identity.
+        theta: How far the weights of the layers are from the identity; they get nearer as :math:`1 / k`.
         shared_weights: Whether the propagated and the first features share their weights; if not, the model is GCNII*.
         dropout: Probability of dropping an entry of the vertex features and before and after each layer.
         act: The nonlinearity, by its name in torch.

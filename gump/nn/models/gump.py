@@ -94,13 +94,14 @@ class GUMP(torch.nn.Module):
         base_norm: The same for the inside of the base GNN.
         residual: Whether layers add to their input, from the second on.
         alpha: The share of the first states, for ``conv="gcnii"``.
-        theta: How fast its weights fade to the identity.
+        theta: How far its weights are from the identity.
         dropout: Probability of dropping an entry of an arc state after each layer, and inside the base GNN.
         base_dropout: Probability of dropping an entry of the vertex features and of the base GNN's result, before coins and states are made of
-            it. With few labels and many features, as in citation graphs, it is what keeps a model from learning them by heart.
+            it; meant for few labels and many features, as in citation graphs.
         jk: ``"last"`` reads the last layer, ``"weighted"`` a learned average of all layers.
-        orthogonal_weights: Whether to keep the layers' weight matrices orthogonal, the theory's assumption on weights. Such a model cannot be
-            pickled, as torch pickles no parametrized module; save its ``state_dict()``.
+        orthogonal_weights: Whether to keep the layers' weight matrices orthogonal, the theory's assumption on weights; with ``conv="gcnii"`` what
+            is mixed with the identity is, and not the mixture. Such a model cannot be pickled, as torch pickles no parametrized module; save its
+            ``state_dict()``.
         checkpoint: Whether to recompute layers in the backward pass instead of keeping their inner states. Batch norm then sees every
             batch twice, which its running averages feel.
 
@@ -208,7 +209,8 @@ class GUMP(torch.nn.Module):
         return [*self.encoder.parameters(), *self.base_norm.parameters()]
 
     def reset_parameters(self) -> None:
-        """Draws new weights. Those of the layers keep the energy of a signal that passes through them and a ReLU (He et al.)."""
+        """Draws new weights. Those of the layers keep the energy of a signal that passes through them and a ReLU (He et al.), but for the GCNII
+        flavor, which mixes them with the identity."""
         for module in (self.encoder, self.base_norm, self.coin, *self.convs, *self.norms, self.lin):
             if module is not None:
                 module.reset_parameters()

@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 from graphs import SYMMETRIC, random_graph
+from torch.nn.utils.prune import random_unstructured
 
 from gump import EulerianLineGraph
 from gump.nn import ArcFeatures, Propagation, conv
@@ -117,7 +118,21 @@ def test_many_layers_of_the_gcnii_flavor_without_weights_are_a_resolvent_of_the_
     torch.testing.assert_close(resolvent.sum(1), torch.ones(line_graph.num_arcs, dtype=torch.float64))
 
 
-@pytest.mark.parametrize(("name", "value"), [("alpha", -0.1), ("alpha", 1.5), ("theta", -1.0), ("theta", math.inf)])
+@LAYERS
+def test_a_pruned_layer_learns_and_what_was_pruned_does_not(name):
+    propagate, features = setting("grid", 0)
+    layer, h = layer_of(name, 4, 4), features.dense().detach()
+    random_unstructured(layer.lin, "weight", 0.5)
+    for _ in range(2):  # a pruned weight is computed anew when the layer is called
+        layer(h, propagate).sum().backward()
+    pruned = layer.lin.weight_mask == 0
+    assert not layer.lin.weight_orig.grad[pruned].any()
+    assert layer.lin.weight_orig.grad[~pruned].all()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("alpha", -0.1), ("alpha", 1.5), ("theta", -1.0), ("theta", math.inf), ("layer", 0), ("layer", -1)]
+)
 def test_the_gcnii_flavor_refuses_what_is_no_share_or_rate(name, value):
     with pytest.raises(ValueError, match=f"'{name}' must be"):
         layer_of("ArcGCNIIConv", 4, 4, **{name: value})

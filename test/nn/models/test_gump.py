@@ -1,4 +1,5 @@
 import itertools
+import math
 from collections.abc import Callable
 
 import pytest
@@ -89,6 +90,26 @@ def test_one_layer_of_the_gcn_flavor_is_the_formula() -> None:
         h = torch.relu(operator @ h @ conv.lin.weight.t() + conv.lin.bias)
     states = [h[target == v].mean(0) if bool((target == v).any()) else torch.zeros(8) for v in range(num_nodes)]
     assert (model(x, edge_index) - torch.cat([x0, torch.stack(states)], dim=1)).abs().max() < 1e-12
+
+
+@pytest.mark.parametrize("dropout", [0.0, 1.0])
+def test_three_layers_of_the_gcnii_flavor_are_the_formula_with_first_states_from_before_dropout(dropout: float) -> None:
+    edge_index, num_nodes = random_graph(2)
+    torch.manual_seed(0)
+    x = torch.randn(num_nodes, 3).double()
+    model = GUMP(3, 8, 3, conv="gcnii", base=None, norm=None, alpha=0.3, theta=0.8, dropout=dropout).double()
+    last: list[torch.Tensor] = []
+    model.convs[2].register_forward_hook(lambda module, args, out: last.append(out))
+    model(x, edge_index)
+    x0 = model.encoder(x)
+    source, target = EulerianLineGraph.from_edge_index(edge_index, num_nodes).arcs
+    operator = model.propagation_matrix(x, edge_index).to_dense()
+    first = h = torch.relu(operator @ torch.cat([x0[source], x0[target]], dim=1) @ model.convs[0].lin.weight.t())
+    for k in (1, 2):
+        mixed = 0.7 * (1 - dropout) * operator @ h + 0.3 * first
+        beta = math.log(0.8 / k + 1)
+        h = torch.relu((1 - beta) * mixed + beta * mixed @ model.convs[k].lin.weight.t())
+    assert (last[0] - h).abs().max() < 1e-12
 
 
 @pytest.mark.parametrize(("conv", "coin"), list(itertools.product(CONVS, ["bounded", "polar", "newton_schulz"])))

@@ -12,6 +12,7 @@ from torch.func import functional_call, vmap
 
 from gump import EulerianLineGraph
 from gump.nn import GUMP, MPNN, Coin
+from gump.nn.models.gump import CONVS
 
 EDGES, NUM_NODES = random_graph(0)
 X = torch.randn(NUM_NODES, 3, generator=torch.Generator().manual_seed(0))
@@ -113,9 +114,7 @@ def test_sizes_may_come_from_numpy() -> None:
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_under_autocast_the_result_has_the_type_of_the_features(dtype: torch.dtype) -> None:
-    for base, conv, norm, out_channels in itertools.product(
-        ("gcn", "gin", None), ("gcn", "gin", "graph"), ("batch", None), (None, 5)
-    ):
+    for base, conv, norm, out_channels in itertools.product(("gcn", "gin", None), CONVS, ("batch", None), (None, 5)):
         model = GUMP(3, 8, 2, out_channels, base=base, conv=conv, norm=norm)
         with torch.autocast("cpu", dtype=dtype):
             results = model(X, EDGES, return_arcs=True)
