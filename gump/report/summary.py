@@ -50,7 +50,8 @@ class Section(NamedTuple):
 
 TU_REMARK = (
     "Depths, widths, rates and batches are the paper's. The coin and the norms are the library's defaults and not the paper's, and every run has a "
-    "split of its own, where the paper holds out one test set for all."
+    "split of its own, where the paper holds out one test set for all. What counts is the epoch of the lowest validation loss, as in the paper; the "
+    "page with every number has the last epoch and that of the highest validation accuracy beside it, by which some are higher and some lower."
 )
 
 SECTIONS = (
