@@ -117,24 +117,32 @@ class NodeFeed:
 class LinkFeed:
     """The only graph without the links that are asked about, and for each part its links with as many pairs that are none.
 
-    Pairs that are no links are drawn afresh for every epoch of training, once for validation and test.
+    Pairs that are no links are drawn afresh every time in training, once for validation and test.
+
+    Args:
+        dataset: The dataset with the graph.
+        split: The numbers of the links in each part.
+        seed: Of the pairs of validation and test.
+        line_graph: Whether to build the line graph.
+        device: Where to compute.
+        repeats: How often an epoch goes through the training links.
     """
 
-    def __init__(self, dataset: Dataset, split: Split, seed: int, line_graph: bool, device: torch.device) -> None:
+    def __init__(self, dataset: Dataset, split: Split, seed: int, line_graph: bool, device: torch.device, repeats: int = 1) -> None:
         links, graph = undirected_links(dataset), dataset[0]
         asked = torch.zeros(links.size(1), dtype=torch.bool)
         asked[torch.cat(split)] = True
         message = links[:, ~asked]
         data = Data(x=graph.x, edge_index=torch.cat([message, message.flip(0)], dim=1), num_nodes=graph.num_nodes)
         self.data = (AddLineGraph()(data) if line_graph else data).to(str(device))
-        self.num_nodes, self.device = int(graph.num_nodes or 0), device
+        self.num_nodes, self.device, self.repeats = int(graph.num_nodes or 0), device, repeats
         self.codes = (links[0] * self.num_nodes + links[1]).sort().values
         self.links = {part: links[:, index] for part, index in split._asdict().items()}
         self.pairs = {part: self._with_pairs(part, generator(seed, -2 - i)) for i, part in enumerate(("val", "test"))}
 
     def train_batches(self, shuffle: torch.Generator) -> Iterator[Data]:
-        """The graph, once, with new pairs."""
-        yield self._with_pairs("train", shuffle)
+        """The graph, as often as an epoch has it, with new pairs."""
+        yield from (self._with_pairs("train", shuffle) for _ in range(self.repeats))
 
     def batches(self, part: str) -> Iterator[Data]:
         """The graph, once."""

@@ -220,7 +220,8 @@ class Workshop:
             )
         if self.dataset.level == "node":
             return NodeFeed(self.dataset[0], split, self.fabric.device, self.training.repeats)
-        return LinkFeed(self.dataset, split, run_seed(self.config.protocol.seed, index), self.line_graph, self.fabric.device)
+        seed, repeats = run_seed(self.config.protocol.seed, index), self.training.repeats
+        return LinkFeed(self.dataset, split, seed, self.line_graph, self.fabric.device, repeats)
 
 
 def _shown(runs: Sequence[Run]) -> Config:

@@ -173,3 +173,16 @@ def test_a_graph_too_dense_for_negatives_is_refused() -> None:
     data = Dataset("dense", [Data(x=torch.ones(n, 1), edge_index=clique)], "binary", 1, "link")
     with pytest.raises(ValueError, match=r"the graph is too dense to draw 2 pairs that are no links \(it has 2\)"):
         LinkFeed(data, Split(torch.arange(2), torch.arange(2, 4), torch.arange(4, 6)), 0, False, CPU)
+
+
+def test_an_epoch_may_go_several_times_through_vertices_and_links_with_new_pairs_each_time() -> None:
+    data = fake_dataset("node")
+    index = torch.arange(6)
+    vertices = NodeFeed(data[0], Split(index[:2], index[2:4], index[4:]), CPU, repeats=3)
+    assert [batch.y.tolist() for batch in vertices.train_batches(torch.Generator())] == [data[0].y[:2].tolist()] * 3
+    data = fake_dataset("link", num_graphs=12)
+    links = LinkFeed(data, Links().split(data, 0), 7, False, CPU, repeats=2)
+    first, second = links.train_batches(torch.Generator().manual_seed(0))
+    half = first.y.numel() // 2
+    assert torch.equal(first.edge_label_index[:, :half], second.edge_label_index[:, :half])
+    assert not torch.equal(first.edge_label_index[:, half:], second.edge_label_index[:, half:])
