@@ -233,8 +233,7 @@ class EulerianLineGraph:
     @_kept
     def block_degree(self) -> Tensor:
         """The degree of every block's vertex, in the order of :attr:`groups`."""
-        degree, count = torch.tensor(list(self.block_sizes.items()), device=self.device, dtype=torch.long).view(-1, 2).unbind(1)
-        return degree.repeat_interleave(count, output_size=self.num_blocks)
+        return torch.cat([torch.full((g.num_blocks,), g.degree, device=self.device) for g in self.groups] or [self.reverse])
 
     @_kept
     def arc_block(self) -> Tensor:
@@ -245,7 +244,9 @@ class EulerianLineGraph:
     @_kept
     def arc_degree(self) -> Tensor:
         """The degree of every arc's source."""
-        return self.block_degree[self.arc_block]
+        return torch.cat(
+            [torch.full((g.num_blocks * g.degree,), g.degree, device=self.device) for g in self.groups] or [self.reverse]
+        )
 
     @_kept
     def _first_column(self) -> Tensor:

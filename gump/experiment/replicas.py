@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.func import functional_call, stack_module_state
 
 from gump.experiment.checkpoint import read_checkpoint, write_checkpoint
-from gump.experiment.model import base_parameters, input_names
+from gump.experiment.model import base_parameters, input_names, penalty
 from gump.experiment.padded import Layout, PaddedBatch
 from gump.experiment.progress import Evaluation, Progress
 from gump.experiment.protocol import Split, run_seed
@@ -51,7 +51,7 @@ class Replicas:
                 f"'model.kind' must be one whose forward takes a mask, to be trained as replicas (got {type(models[0].encoder).__name__}); "
                 "leave out --replicas"
             )
-        self.num_replicas = len(models)
+        self.num_replicas, self.has_penalty = len(models), penalty(models[0]) is not None
         parameters, buffers = stack_module_state(list(models))
         self.parameters: dict[str, Tensor] = {key: value.detach().requires_grad_() for key, value in parameters.items()}
         self.buffers: dict[str, Tensor] = buffers
@@ -75,10 +75,33 @@ class Replicas:
         out: Tensor = torch.vmap(run, randomness="different")(self.parameters, self.buffers, *tensors)
         return out if batch.answers is None else out.gather(1, batch.answers.unsqueeze(-1).expand(-1, -1, out.size(-1)))
 
+    def penalties(self) -> Tensor | float:
+        """What every replica adds to its training loss, :math:`(R)`, or zero where models have no such penalty."""
+        if not self.has_penalty:
+            return 0.0
+
+        def run(parameters: dict[str, Tensor], buffers: dict[str, Tensor]) -> Tensor:
+            state = {f"model.{key}": value for key, value in (parameters | buffers).items()}
+            return functional_call(_Penalty(self.model), state, ())
+
+        out: Tensor = torch.vmap(run)(self.parameters, self.buffers)
+        return out
+
     def state_dict(self, replica: int) -> dict[str, Tensor]:
         """The weights of one replica, as its model alone would have them."""
         stacked = self.parameters | self.buffers
         return {key: stacked[key][replica].detach().clone() for key in self.model.state_dict()}
+
+
+class _Penalty(torch.nn.Module):
+    """A model's penalty as a forward pass, which is what weights can be handed to."""
+
+    def __init__(self, model: torch.nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self) -> Tensor | None:
+        return penalty(self.model)
 
 
 class ReplicaTrainer:
@@ -296,7 +319,7 @@ def _learn(replicas: Replicas, optimizer: StackedAdam, store: Store, task: Task,
     """Takes a step on one batch for each replica; returns their losses."""
     optimizer.zero_grad()
     batch = store.batch(index, layout)
-    losses = torch.vmap(task.loss)(replicas(batch), batch.y)
+    losses = torch.vmap(task.loss)(replicas(batch), batch.y) + replicas.penalties()
     losses.sum().backward()
     optimizer.step()
     return losses.detach()

@@ -19,7 +19,7 @@ from gump.experiment.checkpoint import read_checkpoint, tidy
 from gump.experiment.config import Config, made_by
 from gump.experiment.feed import Feed, GraphFeed, LinkFeed, NodeFeed
 from gump.experiment.memory import peak_memory, reset_peak_memory
-from gump.experiment.model import build_model, penalty
+from gump.experiment.model import build_model
 from gump.experiment.padded import PaddedStore
 from gump.experiment.preprocess import TransformedGraphs, prepare
 from gump.experiment.progress import Progress
@@ -126,7 +126,7 @@ class Workshop:
             if progress[0].diverged and self.fabric.is_global_zero:
                 trainer.save(checkpoint.with_suffix(".diverged.ckpt"), identity)  # the weights from before the epoch that failed
         else:
-            store, models = self._padded(models[0]), [model.to(self.fabric.device) for model in models]
+            store, models = self._padded(), [model.to(self.fabric.device) for model in models]
             trainer_of_all = ReplicaTrainer(models, store, splits, task, trainings, seed, indices, self.runner.save_every_s)
             progress, tests = trainer_of_all.fit(checkpoint, identity, watch), [split.test for split in splits]
             trainer_of_all.save(checkpoint, identity)  # from which the records can be written however often that is interrupted
@@ -171,16 +171,12 @@ class Workshop:
             made |= {"settings": settings, "records": paths}
         return json.dumps(made, sort_keys=True)
 
-    def _padded(self, model: torch.nn.Module) -> Store:
+    def _padded(self) -> Store:
         """The graphs as replicas take them."""
         if self.dataset.level not in ("graph", "node") or self.fabric.world_size > 1:
             raise ValueError("'--replicas' must be left out for questions about links and sources and on several devices")
         if isinstance(self.dataset.graphs, TransformedGraphs):
             raise ValueError("'--replicas' must be left out where a transform has when = \"batch\"")
-        if penalty(model) is not None:
-            raise ValueError(
-                f"'--replicas' must be left out for {self.config.settings['model']['kind']}, which adds a penalty of its own to the loss"
-            )
         if self._padded_store is None:
             device = self.fabric.device
             of_vertices = self.dataset.level == "node"

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from gump.nn.arguments import check_both_directions
+from gump.nn.rows import add_rows, select_rows
 
 
 def normalized_adjacency(
@@ -74,7 +75,8 @@ def symmetric_adjacency(x: Tensor, edge_index: Tensor, edge_weight: Tensor | Non
 def propagate(x: Tensor, edge_index: Tensor, edge_weight: Tensor | None) -> Tensor:
     r"""Multiplies features with a sparse matrix, :math:`\mathbf{x}'_i = \sum_{j \to i} w_{ji} \mathbf{x}_j`.
 
-    PyG's scatter, going backward, gathers single entries; this gathers and adds rows in both directions, which is quicker.
+    PyG's scatter, going backward, gathers single entries; this gathers and adds rows in both directions, which is quicker, also for many
+    models side by side.
 
     Shapes:
         - **x:** :math:`(N, F)`
@@ -88,5 +90,5 @@ def propagate(x: Tensor, edge_index: Tensor, edge_weight: Tensor | None) -> Tens
                 [12.]])
     """
     source, target = edge_index
-    rows = x.index_select(0, source)
-    return torch.zeros_like(x).index_add(0, target, rows if edge_weight is None else edge_weight.unsqueeze(-1) * rows)
+    rows = select_rows(x, source)
+    return add_rows(rows if edge_weight is None else edge_weight.unsqueeze(-1) * rows, target, x.size(0))

@@ -31,6 +31,17 @@ MODELS: dict[str, dict[str, Any]] = {
     "GCN": {"kind": "MPNN", "norm": "batch"},
     "GIN": {"kind": "MPNN", "conv": "gin"},
     "GCNII": {"kind": "GCNII"},
+    "A-DGN": {"kind": "ADGN"},
+    "A-DGN with sums and weights of their own": {"kind": "ADGN", "aggregation": "sum", "shared": False},
+    "GRAND": {"kind": "GRAND", "heads": 2},
+    "GRAND, nonlinear with a source": {"kind": "GRAND", "heads": 2, "linear": False, "method": "rk4", "source": True},
+    "separable unitary GCN": {"kind": "UnitaryGCN", "norm": "batch", "num_terms": 3},
+    "separable unitary GCN, real with unitary weights": {"kind": "UnitaryGCN", "real": True, "unitary": True, "num_terms": 3},
+    "unitary GCN": {"kind": "UnitaryGCN", "lie": True, "norm": "batch", "num_layers": 1},
+    "unitary GCN, real": {"kind": "UnitaryGCN", "lie": True, "real": True, "num_layers": 1},
+    "Ortho-GConv": {"kind": "OrthoGCN", "norm": "batch", "num_iters": 4},
+    "NBA-GCN": {"kind": "NBAGNN", "norm": "batch"},
+    "NBA-GIN with edge attributes": {"kind": "NBAGNN", "conv": "gin", "edge_dim": 2, "norm": "batch", "residual": False},
 }
 DATA = {"kind": "fake", "num_graphs": 40, "edge_features": True}
 
@@ -115,6 +126,21 @@ def test_a_fit_side_by_side_is_what_each_run_would_be_alone(training: dict[str, 
             assert many[r].best[rule] == pytest.approx(best, abs=1e-5)
 
 
+@pytest.mark.parametrize("penalty", [0.0, 0.1])
+def test_a_penalty_of_the_models_own_counts_side_by_side_as_it_does_alone(monkeypatch: pytest.MonkeyPatch, penalty: float) -> None:
+    monkeypatch.setitem(MODELS, "Ortho-GConv", {**MODELS["Ortho-GConv"], "num_iters": 1, "penalty": penalty})
+    chosen, dataset, models = setting("Ortho-GConv", 2)
+    fresh = setting("Ortho-GConv", 2)[2]
+    splits = [chosen.protocol.split(dataset, index) for index in range(2)]
+    task, store = TASKS[dataset.task], GraphStore(dataset.graphs)
+    together = ReplicaTrainer(models, PaddedStore(dataset.graphs), splits, task, chosen.training, 0, range(2))
+    for r, progress in enumerate(together.fit()):
+        alone = Trainer(fresh[r], GraphFeed(store, splits[r], chosen.training.batch_size), task, chosen.training, 0, r)
+        for key, values in alone.fit().history.items():
+            assert progress.history[key] == pytest.approx(values, abs=1e-5)
+        torch.testing.assert_close(together.replicas.state_dict(r), dict(fresh[r].state_dict()), atol=1e-5, rtol=1e-5)
+
+
 GRIDS: dict[str, tuple[dict[str, Any], list[dict[str, Any]]]] = {
     "rates and decays": ({}, [{"lr": 1e-2, "base_lr": 1e-3}, {"lr": 3e-3, "weight_decay": 0.1, "base_weight_decay": 0.01}]),
     "AdamW with clipped gradients": ({"optimizer": "adamw", "clip": 0.5}, [{"lr": 1e-2, "weight_decay": 0.1}, {"lr": 1e-3}]),
@@ -197,6 +223,27 @@ def test_recorded_steps_of_a_grid_are_those_that_run_as_they_are() -> None:
         progress = ReplicaTrainer(models, store, splits, task, each, 0, [0, 1] * 2, record_steps=record_steps).fit()
         return [p.history["train_loss"] for p in progress]
 
+    for recorded, plain in zip(fit(True), fit(False), strict=True):
+        assert recorded == pytest.approx(plain, abs=1e-2), "up to single precision"
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("name", MODELS)
+def test_recorded_steps_of_every_kind_are_those_that_run_as_they_are(name: str) -> None:
+    def fit(record_steps: bool) -> list[list[float]]:
+        chosen, dataset, models = setting(name, 2, epochs=2)
+        for graph in dataset.graphs:
+            graph.x, graph.edge_attr = graph.x.float(), graph.edge_attr.float()
+        splits = [chosen.protocol.split(dataset, index) for index in range(2)]
+        models, store = [model.float().cuda() for model in models], PaddedStore(dataset.graphs, "cuda")
+        task = TASKS[dataset.task]
+        trainer = ReplicaTrainer(models, store, splits, task, chosen.training, 0, range(2), record_steps=record_steps)
+        return [progress.history["train_loss"] for progress in trainer.fit()]
+
+    if MODELS[name].get("unitary"):
+        with pytest.raises(ValueError, match="'unitary' must be False for models side by side on a GPU"):
+            fit(True)
+        return
     for recorded, plain in zip(fit(True), fit(False), strict=True):
         assert recorded == pytest.approx(plain, abs=1e-2), "up to single precision"
 

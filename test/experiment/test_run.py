@@ -18,7 +18,6 @@ from gump.experiment.checkpoint import write_checkpoint
 from gump.experiment.config import Config, load_config, make_configs
 from gump.experiment.memory import peak_memory
 from gump.experiment.run import Runner, parse_indices, run_all
-from gump.nn import GUMP
 from gump.record import Record
 
 VARYING = ("time_s", "epoch_time_s", "peak_memory_bytes")
@@ -659,15 +658,10 @@ def test_a_checkpoint_of_a_group_that_cannot_be_read_is_removed(tmp_path: Path) 
     assert not list(tmp_path.rglob("*.ckpt"))
 
 
-def test_replicas_are_refused_where_a_model_has_a_penalty_or_graphs_are_transformed_late(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_replicas_are_refused_where_graphs_are_transformed_late(tmp_path: Path) -> None:
     late = tiny_tables() | {"transform": [{"kind": "AddRandomWalkPE", "walk_length": 3, "attr_name": "none", "when": "batch"}]}
     with pytest.raises(ValueError, match="'--replicas' must be left out where a transform has when = "):
         list(Runner(tmp_path, num_replicas=2).run(make_configs("test/late", late)[0]))
-    monkeypatch.setattr(GUMP, "regularization", lambda self: torch.zeros(()), raising=False)
-    with pytest.raises(ValueError, match="'--replicas' must be left out for GUMP, which adds a penalty of its own to the loss"):
-        list(Runner(tmp_path, num_replicas=2).run(tiny_config()))
 
 
 @pytest.mark.parametrize("kind", ["GUMP", "MPNN"])

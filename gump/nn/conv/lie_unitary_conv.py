@@ -11,6 +11,9 @@ from torch import Tensor
 
 from gump.nn.normalized_adjacency import propagate, symmetric_adjacency
 
+LONGEST = 32.0
+"""The longest turn of models side by side, for which the number of terms is fixed."""
+
 
 class LieUnitaryConv(torch.nn.Module):
     r"""A convolution that keeps the norm of features with its weights inside the exponential (Lie UniConv, `Kiani et al., NeurIPS 2024
@@ -34,6 +37,9 @@ class LieUnitaryConv(torch.nn.Module):
     as many terms as rounding can tell apart, :math:`r` and some multiples of :math:`r^{1/3}`, and so stays a turn however the weights grow. A
     Taylor sum of ten terms, which the public code takes whatever the length, is off by a factor of a thousand at :math:`r = 10`. To know the
     length waits for the device.
+
+    Models side by side under ``torch.func.vmap`` cannot wait, and all take the series of :math:`r = 32`, some three times the terms that weights
+    need as they are drawn (:math:`r = 4`). Where their own :math:`r` is larger the result is not a number.
 
     Args:
         channels: Width of input and result.
@@ -78,11 +84,15 @@ class LieUnitaryConv(torch.nn.Module):
         if self.normalize:
             edge_index, edge_weight = symmetric_adjacency(x, edge_index, edge_weight)
         matrix = self.matrix()
-        length = _bound(matrix)
+        bound = _bound(matrix)
         x = x.to(matrix.dtype)
         if not self.real:  # the same with real numbers: real parts, then imaginary parts
             x = torch.cat([x.real, x.imag], dim=1)
             matrix = torch.cat([torch.cat([matrix.real, matrix.imag], 1), torch.cat([-matrix.imag, matrix.real], 1)])
+        if torch._C._functorch.is_batchedtensor(matrix):
+            x, length = torch.where(bound > LONGEST, torch.nan, x), LONGEST
+        else:
+            length = _length(float(bound))
         first, second, *others = _coefficients(length, x.dtype)
         matrix = (2 / length) * matrix
         before, term = x, propagate(0.5 * (x @ matrix), edge_index, edge_weight)
@@ -100,15 +110,19 @@ class LieUnitaryConv(torch.nn.Module):
 
 
 @torch.no_grad()
-def _bound(matrix: Tensor) -> float:
+def _bound(matrix: Tensor) -> Tensor:
     """A bound on the largest singular value of a normal matrix: the eighth root of the largest column sum of its eighth power, which for a width
-    of 64 is too large by 1.3 at most. Where weights are zero or not numbers it is one. Waits for the device."""
+    of 64 is too large by 1.3 at most. Where weights are zero or not numbers it is not a number."""
     scale = matrix.abs().sum(0).max()
     power = matrix / scale
     for _ in range(3):
         power = power @ power
-    length = float(scale * power.abs().sum(0).max() ** (1 / 8))
-    return max(1.001 * length, 0.1) if math.isfinite(length) else 1.0
+    return scale * power.abs().sum(0).max() ** (1 / 8)
+
+
+def _length(bound: float) -> float:
+    """The length that the series is made for: a little more than the bound, and one where that is no number."""
+    return max(1.001 * bound, 0.1) if math.isfinite(bound) else 1.0
 
 
 def _coefficients(length: float, dtype: torch.dtype) -> list[float]:

@@ -28,7 +28,8 @@ class UnitaryConv(torch.nn.Module):
         out_channels: Width of the result, even if ``real``.
         num_terms: How many terms the Taylor sum has beyond the identity. The norm of :math:`\hat{\mathbf{A}}` is at most one, so that
             10 terms are exact to 3e-8 and 16 to 3e-15.
-        unitary: Whether the weights are unitary (orthogonal, if ``real``); they are then square, the exponential of a skew matrix.
+        unitary: Whether the weights are unitary (orthogonal, if ``real``); they are then square, the exponential of a skew matrix. On a GPU it waits
+            for the device, and is refused for models side by side under ``torch.func.vmap``.
         real: Whether features are real.
         bias: Whether to learn a bias.
         normalize: Whether to compute :math:`\hat{\mathbf{A}}`; if not, ``edge_weight`` holds its entries.
@@ -84,7 +85,11 @@ class UnitaryConv(torch.nn.Module):
     def matrix(self) -> Tensor:
         r"""Computes the weights :math:`\mathbf{W}`, complex unless ``real``."""
         weight = self.weight if self.real else torch.view_as_complex(self.weight)
-        return torch.linalg.matrix_exp(weight - weight.mH) if self.unitary else weight
+        if not self.unitary:
+            return weight
+        if weight.is_cuda and torch._C._functorch.is_batchedtensor(weight):
+            raise ValueError("'unitary' must be False for models side by side on a GPU (got True); train them one at a time")
+        return torch.linalg.matrix_exp(weight - weight.mH)
 
     def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None) -> Tensor:
         """Transforms and propagates."""

@@ -96,6 +96,7 @@ class ADGN(torch.nn.Module):
         edge_weight: Tensor | None = None,
         edge_attr: Tensor | None = None,
         batch: Tensor | None = None,
+        mask: Tensor | None = None,
     ) -> Tensor:
         """Computes vertex representations.
 
@@ -105,6 +106,7 @@ class ADGN(torch.nn.Module):
             edge_weight: Weights of the edges.
             edge_attr: Not used.
             batch: Not used: a batch of graphs is one disconnected graph.
+            mask: Which vertices are there. Not used: the others are padding, joined to nothing, and there is no norm.
         """
         if self.aggregation == "gcn":
             edge_index, edge_weight = normalized_adjacency(edge_index, edge_weight, x.size(0), x.dtype, self_loops=False)

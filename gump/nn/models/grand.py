@@ -10,6 +10,7 @@ from torch_geometric.nn.resolver import activation_resolver
 from torch_geometric.utils import softmax
 
 from gump.nn.arguments import check_name
+from gump.nn.rows import select_rows
 
 METHODS = ("euler", "rk4")
 
@@ -102,6 +103,7 @@ class GRAND(torch.nn.Module):
         edge_weight: Tensor | None = None,
         edge_attr: Tensor | None = None,
         batch: Tensor | None = None,
+        mask: Tensor | None = None,
     ) -> Tensor:
         """Computes vertex representations.
 
@@ -111,6 +113,7 @@ class GRAND(torch.nn.Module):
             edge_weight: Nonnegative weights that multiply attention before it is normalized; a self-loop has weight one.
             edge_attr: Not used.
             batch: Not used: a batch of graphs is one disconnected graph.
+            mask: Which vertices are there. Not used: the others are padding, joined to nothing, and there is no norm.
         """
         x = self.diffuse(self.encoder(self.input_dropout(x)), edge_index, edge_weight)
         x = self.dropout(self.act(x))
@@ -152,8 +155,8 @@ class GRAND(torch.nn.Module):
 
     def _attention(self, x: Tensor, edge_index: Tensor, bias: Tensor) -> Tensor:
         source, target = edge_index
-        query = self.lin_query(x).unflatten(-1, (self.heads, -1)).index_select(0, target)  # [num_edges, heads, channels]
-        key = self.lin_key(x).unflatten(-1, (self.heads, -1)).index_select(0, source)
+        query = select_rows(self.lin_query(x).unflatten(-1, (self.heads, -1)), target)  # [num_edges, heads, channels]
+        key = select_rows(self.lin_key(x).unflatten(-1, (self.heads, -1)), source)
         score = (query * key).sum(-1) / key.size(-1) ** 0.5 + bias.unsqueeze(-1)
         return softmax(score, target, num_nodes=x.size(0)).mean(-1)
 

@@ -10,7 +10,8 @@ from torch_geometric.nn.resolver import activation_resolver
 from gump.line_graph import EulerianLineGraph
 from gump.nn.arc_linear import ArcFeatures, ArcLinear
 from gump.nn.arguments import check_name
-from gump.nn.norm import NORMS, make_norm
+from gump.nn.norm import NORMS, make_norm, normalized
+from gump.nn.rows import add_rows, select_rows
 
 CONVS = ("gcn", "gin")
 
@@ -42,9 +43,9 @@ def non_backtracking_sum(message: Tensor, line_graph: EulerianLineGraph) -> Tens
         [0.0, 1.0, 0.0, 0.0]
     """
     source, target = line_graph.arcs
-    arriving = message.new_zeros(line_graph.num_nodes, message.size(-1)).index_add(0, target, message)
+    arriving = add_rows(message, target, line_graph.num_nodes)
     turns = (line_graph.arc_degree > 1).to(message.dtype).unsqueeze(-1)
-    return arriving.index_select(0, source) - turns * message.index_select(0, line_graph.reverse)
+    return select_rows(arriving, source) - turns * select_rows(message, line_graph.reverse)
 
 
 class NBAGNN(torch.nn.Module):
@@ -140,6 +141,7 @@ class NBAGNN(torch.nn.Module):
         edge_attr: Tensor | None = None,
         batch: Tensor | None = None,
         line_graph: EulerianLineGraph | None = None,
+        mask: Tensor | None = None,
     ) -> Tensor:
         """Computes vertex representations.
 
@@ -150,19 +152,23 @@ class NBAGNN(torch.nn.Module):
             edge_attr: Attributes of the edges.
             batch: Not used; no arc joins two graphs.
             line_graph: The line graph of ``edge_index``, if it was built before.
+            mask: Which vertices are there; the others are padding, joined to nothing but each other, that norms leave out.
         """
         if line_graph is None:
             line_graph = EulerianLineGraph.from_edge_index(edge_index, x.size(0))
         arc_attr = self._arc_attr(x, edge_index, edge_attr, line_graph)
+        arc_mask = None if mask is None else select_rows(mask, line_graph.arcs[0])
         x = self.encoder(x)
-        h = self.act(self.start(ArcFeatures(x, line_graph, arc_attr)))  # [num_arcs, hidden_channels]
+        h = self.act(self.start(ArcFeatures(x, line_graph, arc_attr, arc_mask)))  # [num_arcs, hidden_channels]
         for k in range(self.num_layers):
-            h = self.layer(k, h, line_graph, arc_attr)
+            h = self.layer(k, h, line_graph, arc_attr, arc_mask)
         x = self.readout(self._means(h, x, line_graph))
         return x if self.lin is None else self.lin(x)
 
-    def layer(self, k: int, h: Tensor, line_graph: EulerianLineGraph, arc_attr: Tensor | None = None) -> Tensor:
-        """Runs one layer on arc states in the order of ``line_graph.arcs``."""
+    def layer(
+        self, k: int, h: Tensor, line_graph: EulerianLineGraph, arc_attr: Tensor | None = None, mask: Tensor | None = None
+    ) -> Tensor:
+        """Runs one layer on arc states in the order of ``line_graph.arcs``; norms leave out what ``mask`` does."""
         if self.conv == "gcn":
             heard = (line_graph.arc_degree - 1).clamp_min(1) + int(self.self_loops)
             scale = heard.to(h.dtype).rsqrt().unsqueeze(-1)
@@ -171,7 +177,7 @@ class NBAGNN(torch.nn.Module):
         else:
             message = (h + self.edge_lins[k](arc_attr)).relu() if self.edge_dim > 0 else h
             gathered = h + non_backtracking_sum(message, line_graph)
-        new = self.dropout(self.act(self.norms[k](self.lins[k](gathered))))
+        new = self.dropout(normalized(self.norms[k], self.act, self.lins[k](gathered), mask))
         return h + new if self.residual else new
 
     def _arc_attr(self, x: Tensor, edge_index: Tensor, edge_attr: Tensor | None, line_graph: EulerianLineGraph) -> Tensor | None:
@@ -193,9 +199,8 @@ class NBAGNN(torch.nn.Module):
     def _means(h: Tensor, x: Tensor, line_graph: EulerianLineGraph) -> Tensor:
         """Averages the arcs that arrive at every vertex and those that leave; a vertex without arcs keeps what it had."""
         source, target = line_graph.arcs
-        zeros = torch.zeros_like(x)
-        degree = zeros[:, 0].index_add(0, source, torch.ones_like(h[:, 0])).unsqueeze(-1)
-        means = [torch.where(degree > 0, zeros.index_add(0, end, h) / degree.clamp_min(1), x) for end in (target, source)]
+        degree = add_rows(torch.ones_like(h[:, :1]), source, x.size(0))
+        means = [torch.where(degree > 0, add_rows(h, end, x.size(0)) / degree.clamp_min(1), x) for end in (target, source)]
         return torch.cat(means, dim=-1)
 
     def __repr__(self) -> str:

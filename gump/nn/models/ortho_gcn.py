@@ -9,7 +9,7 @@ from torch_geometric.nn.inits import reset
 from torch_geometric.nn.resolver import activation_resolver
 
 from gump.nn.arguments import check_name
-from gump.nn.norm import NORMS, make_norm
+from gump.nn.norm import NORMS, make_norm, normalized
 from gump.nn.normalized_adjacency import normalized_adjacency
 
 
@@ -137,6 +137,7 @@ class OrthoGCN(torch.nn.Module):
         edge_weight: Tensor | None = None,
         edge_attr: Tensor | None = None,
         batch: Tensor | None = None,
+        mask: Tensor | None = None,
     ) -> Tensor:
         """Computes vertex representations.
 
@@ -146,11 +147,12 @@ class OrthoGCN(torch.nn.Module):
             edge_weight: Weights of the edges.
             edge_attr: Not used.
             batch: Not used: a batch of graphs is one disconnected graph.
+            mask: Which vertices are there; the others are padding, joined to nothing, that norms leave out.
         """
         index, weight = normalized_adjacency(edge_index, edge_weight, x.size(0), x.dtype)
         x = self.act(self.encoder(x))
         for matrix, bias, norm in zip(self.orthogonal_weights(), self.bias, self.norms, strict=True):
-            x = self.dropout(self.act(norm(self.conv(x @ matrix, index, weight) + bias)))
+            x = self.dropout(normalized(norm, self.act, self.conv(x @ matrix, index, weight) + bias, mask))
         return x if self.lin is None else self.lin(x)
 
     def __repr__(self) -> str:

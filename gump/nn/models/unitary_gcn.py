@@ -12,7 +12,7 @@ from torch_geometric.nn.resolver import activation_resolver
 from gump.nn.arguments import check_name
 from gump.nn.conv.lie_unitary_conv import LieUnitaryConv
 from gump.nn.conv.unitary_conv import UnitaryConv
-from gump.nn.norm import NORMS, make_norm
+from gump.nn.norm import NORMS, make_norm, normalized
 from gump.nn.normalized_adjacency import symmetric_adjacency
 
 
@@ -100,6 +100,7 @@ class UnitaryGCN(torch.nn.Module):
         edge_weight: Tensor | None = None,
         edge_attr: Tensor | None = None,
         batch: Tensor | None = None,
+        mask: Tensor | None = None,
     ) -> Tensor:
         """Computes vertex representations.
 
@@ -109,18 +110,19 @@ class UnitaryGCN(torch.nn.Module):
             edge_weight: Nonnegative weights of the edges, the same in both directions.
             edge_attr: Not used.
             batch: Not used: a batch of graphs is one disconnected graph.
+            mask: Which vertices are there; the others are padding, joined to nothing, that norms leave out.
         """
-        x = self.propagate(self.encoder(x), edge_index, edge_weight)
+        x = self.propagate(self.encoder(x), edge_index, edge_weight, mask)
         x = x.real if x.is_complex() else x
         return x if self.lin is None else self.lin(x)
 
-    def propagate(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None) -> Tensor:
+    def propagate(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None, mask: Tensor | None = None) -> Tensor:
         """Runs the layers on states of width ``hidden_channels``; the result is complex unless ``real``."""
         index, weight = symmetric_adjacency(x, edge_index, edge_weight)
         for conv, norm in zip(self.convs, self.norms, strict=True):
 
-            def between(h: Tensor, norm: Callable[[Tensor], Tensor] = norm) -> Tensor:
-                return self.dropout(self.act(norm(h)))
+            def between(h: Tensor, norm: torch.nn.Module = norm) -> Tensor:
+                return self.dropout(normalized(norm, self.act, h, mask))
 
             new = _on_parts(between, conv(x, index, weight))
             x = x + new if self.residual else new

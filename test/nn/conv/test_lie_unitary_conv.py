@@ -1,10 +1,11 @@
 import pytest
 import torch
 from graphs import SYMMETRIC, random_graph
+from torch.func import functional_call, stack_module_state, vmap
 from torch_geometric.utils import to_dense_adj, to_undirected
 
 from gump.linalg import unitarity_error
-from gump.nn.conv.lie_unitary_conv import LieUnitaryConv, _bound
+from gump.nn.conv.lie_unitary_conv import LONGEST, LieUnitaryConv, _bound, _length
 
 GRAPHS = SYMMETRIC | {"random": random_graph(0), "empty": (torch.empty(2, 0, dtype=torch.long), 3)}
 
@@ -44,7 +45,7 @@ def test_the_bound_on_the_length_holds_and_is_not_far_off(channels: int, std: fl
     conv = LieUnitaryConv(channels).double()
     torch.nn.init.normal_(conv.weight, std=std)
     length = float(torch.linalg.matrix_norm(conv.matrix().detach(), 2))
-    assert length <= _bound(conv.matrix()) < max(1.4 * length, 0.11)
+    assert length <= _length(float(_bound(conv.matrix()))) < max(1.4 * length, 0.11)
 
 
 @pytest.mark.parametrize("real", [False, True])
@@ -57,6 +58,28 @@ def test_gradients_flow_from_weights_that_are_zero_and_nothing_hides_weights_tha
     assert conv.weight.grad.abs().max() > 0.1
     torch.nn.init.constant_(conv.weight, torch.nan)
     assert conv(x, edge_index).isnan().any()
+
+
+@pytest.mark.parametrize("real", [False, True])
+def test_side_by_side_turns_are_what_they_are_alone_and_not_numbers_where_they_are_too_long(real: bool) -> None:
+    x, edge_index, weight, _ = setting("random")
+    convs = [conv_of(real) for _ in range(4)]
+    with torch.no_grad():
+        for conv, length in zip(convs, (0.0, 1.0, 0.9 * LONGEST, 1.5 * LONGEST), strict=True):
+            conv.weight.mul_(length / torch.linalg.matrix_norm(conv.matrix(), 2))
+
+    def run(state: tuple[dict[str, torch.Tensor], ...]) -> torch.Tensor:
+        return functional_call(convs[0], state, (x, edge_index, weight))
+
+    state = stack_module_state(convs)
+    out = vmap(run)(state)
+    alone = torch.stack([conv(x, edge_index, weight) for conv in convs])
+    assert (out - alone)[:3].abs().max() < 1e-12
+    assert out[3].isnan().all()
+    for result in (out, alone):
+        (result if real else torch.view_as_real(result))[:3].pow(3).sum().backward()
+    expected = torch.stack([conv.weight.grad for conv in convs])
+    torch.testing.assert_close(state[0]["weight"].grad[:3], expected[:3], atol=1e-9, rtol=1e-9)
 
 
 @pytest.mark.parametrize("name", GRAPHS)

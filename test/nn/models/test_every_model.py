@@ -48,12 +48,14 @@ MODELS: dict[str, Callable[[int, int], torch.nn.Module]] = {
     "grand linear": lambda channels, hidden: GRAND(channels, hidden, 3, source=True),
     "grand nonlinear": lambda channels, hidden: GRAND(channels, hidden, 3, linear=False, method="rk4"),
     "ortho_gcn": lambda channels, hidden: OrthoGCN(channels, hidden, 3),
+    "ortho_gcn with norm": lambda channels, hidden: OrthoGCN(channels, hidden, 3, norm="batch"),
     "drew_gcn": lambda channels, hidden: DRewGCN(channels, hidden, 3),
     "drew_gcn without delay": lambda channels, hidden: DRewGCN(channels, hidden, 3, delay=None, self_loops=True, l2_norm=True),
     "kgcn_ssm": lambda channels, hidden: KGCNSSM(channels, hidden, 3),
     "kgcn_ssm exact": lambda channels, hidden: KGCNSSM(channels, hidden, 3, exact=True),
     "nba gcn": lambda channels, hidden: NBAGNN(channels, hidden, 3, conv="gcn"),
     "nba gin": lambda channels, hidden: NBAGNN(channels, hidden, 3, conv="gin", norm="layer"),
+    "nba with batch norm": lambda channels, hidden: NBAGNN(channels, hidden, 3, norm="batch"),
     "unitary": lambda channels, hidden: UnitaryGCN(channels, hidden, 3, unitary=True),
     "unitary real": lambda channels, hidden: UnitaryGCN(channels, hidden, 3, real=True, norm="layer"),
     "unitary lie": lambda channels, hidden: UnitaryGCN(channels, hidden, 3, lie=True, norm="batch"),
@@ -123,16 +125,16 @@ OF_PATCHES = {name for name in MODELS if name.startswith(("graph_vit", "graph_ml
 NOT_UNDER_VMAP = {
     "nba gcn",
     "nba gin",
-    "unitary lie",
-    "unitary lie real",
+    "nba with batch norm",
     *OF_PATCHES,
     "gump gcn",
     "gump gin",
     "gump with edge attributes",
 }
-"""Models whose forward pass cannot run under ``torch.func.vmap``; GUMP can if it is given its line graph, see ``test_replicas.py``."""
+"""Models whose forward pass cannot run under ``torch.func.vmap``; GUMP and NBA-GNN can if they are given their line graph, see
+``test_replicas.py``."""
 
-NOT_IN_FORWARD: dict[str, set[str]] = {"ortho_gcn": {"scale"}}
+NOT_IN_FORWARD: dict[str, set[str]] = {"ortho_gcn": {"scale"}, "ortho_gcn with norm": {"scale"}}
 """Parameters that the forward pass does not use, such as those of a regularizer."""
 
 EVERY_MODEL = pytest.mark.parametrize("name", MODELS)
@@ -199,6 +201,32 @@ def test_a_batch_of_graphs_equals_its_members(name: str) -> None:
     model = model_of(name).eval()
     alone = torch.cat([model(**inputs(model, member)) for member in members])
     assert (model(**inputs(model, batch)) - alone).abs().max() < 1e-9
+
+
+def padded(data: Data) -> tuple[Data, torch.Tensor]:
+    """The same graph with four vertices of padding in between, of which two have edges, to themselves; vertex v becomes place[v]."""
+    generator = torch.Generator().manual_seed(2)
+    place, padding = torch.randperm(data.num_nodes + 4, generator=generator).split([data.num_nodes, 4])
+    x = 100 * torch.randn(data.num_nodes + 4, 3, generator=generator).double()
+    loops = padding[[0, 1, 1]].expand(2, -1)
+    rows = {key: torch.cat([data[key], data[key][:3]]) for key in ("edge_attr", "edge_type") if key in data}
+    mask = torch.ones(len(x), dtype=torch.bool).index_fill(0, padding, False)
+    edge_index = torch.cat([place[data.edge_index], loops], dim=1)
+    return Data(x=x.index_copy(0, place, data.x), edge_index=edge_index, mask=mask, **rows), place
+
+
+@pytest.mark.parametrize("name", [name for name in MODELS if "mask" in inspect.signature(model_of(name).forward).parameters])
+@pytest.mark.parametrize("graph", ["random", "star"])
+def test_padding_that_a_mask_leaves_out_makes_no_difference_in_training(name: str, graph: str) -> None:
+    data, model, other = graph_of(name, graph), model_of(name), model_of(name)
+    among, place = padded(data)
+    out, out2 = model(**inputs(model, data)), other(**inputs(other, among))[place]
+    assert (out - out2).abs().max() < 1e-9
+    for result in (out, out2):
+        result.sin().sum().backward()
+    for (key, value), value2 in zip(model.named_parameters(), other.parameters(), strict=True):
+        torch.testing.assert_close(value2.grad, value.grad, atol=1e-8, rtol=1e-8, msg=key)
+    torch.testing.assert_close(dict(other.named_buffers()), dict(model.named_buffers()))
 
 
 @EVERY_MODEL
