@@ -52,6 +52,8 @@ class Replicas:
                 "leave out --replicas"
             )
         self.num_replicas, self.has_penalty = len(models), penalty(models[0]) is not None
+        caveats = {getattr(module, "SIDE_BY_SIDE", "") for module in self.model.modules()} - {""}
+        self.caveat = "".join(f" ({caveat})" for caveat in sorted(caveats))
         parameters, buffers = stack_module_state(list(models))
         self.parameters: dict[str, Tensor] = {key: value.detach().requires_grad_() for key, value in parameters.items()}
         self.buffers: dict[str, Tensor] = buffers
@@ -109,7 +111,8 @@ class ReplicaTrainer:
 
     Every replica has its own weights, batches, learning rate, early stopping and progress. On a GPU a step is recorded once and then
     replayed; batches are assembled there. Only what dropout drops is drawn for all of them together, so with dropout a run is another, equally
-    good, draw in another group; the records name the group.
+    good, draw in another group; the records name the group. Where a module has to limit itself side by side, its ``SIDE_BY_SIDE`` says how,
+    and so does the record of a run that diverged.
 
     Args:
         models: One predictor per run, on their device.
@@ -268,7 +271,7 @@ class ReplicaTrainer:
                 continue
             losses = float(train_loss[r]), float(val[0][r])
             if not all(map(math.isfinite, losses)):
-                progress.diverged = f"epoch {progress.epoch + 1}: the loss is not finite"
+                progress.diverged = f"epoch {progress.epoch + 1}: the loss is not finite{self.replicas.caveat}"
                 continue
 
             def test(r: int = r) -> Evaluation:

@@ -230,22 +230,56 @@ def test_recorded_steps_of_a_grid_are_those_that_run_as_they_are() -> None:
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 @pytest.mark.parametrize("name", MODELS)
 def test_recorded_steps_of_every_kind_are_those_that_run_as_they_are(name: str) -> None:
-    def fit(record_steps: bool) -> list[list[float]]:
-        chosen, dataset, models = setting(name, 2, epochs=2)
+    def fit(record_steps: bool) -> tuple[list[float], list[dict[str, torch.Tensor]]]:
+        chosen, dataset, models = setting(name, 2, epochs=2, lr=3e-2)
         for graph in dataset.graphs:
             graph.x, graph.edge_attr = graph.x.float(), graph.edge_attr.float()
         splits = [chosen.protocol.split(dataset, index) for index in range(2)]
         models, store = [model.float().cuda() for model in models], PaddedStore(dataset.graphs, "cuda")
         task = TASKS[dataset.task]
         trainer = ReplicaTrainer(models, store, splits, task, chosen.training, 0, range(2), record_steps=record_steps)
-        return [progress.history["train_loss"] for progress in trainer.fit()]
+        history = [loss for p in trainer.fit() for key in ("train_loss", "val_loss") for loss in p.history[key]]
+        return history, [trainer.replicas.state_dict(r) for r in range(2)]
 
     if MODELS[name].get("unitary"):
         with pytest.raises(ValueError, match="'unitary' must be False for models side by side on a GPU"):
             fit(True)
         return
-    for recorded, plain in zip(fit(True), fit(False), strict=True):
-        assert recorded == pytest.approx(plain, abs=1e-2), "up to single precision"
+    (recorded, ours), (plain, theirs) = fit(True), fit(False)
+    assert recorded == pytest.approx(plain, rel=2e-3), "up to single precision"
+    start = dict(setting(name, 1)[2][0].float().state_dict())
+    weights = [key for key, value in start.items() if value.is_floating_point()]
+    moved = max(float((theirs[0][key].cpu() - start[key]).abs().max()) for key in weights)
+    for own, other in zip(ours, theirs, strict=True):
+        assert max(float((own[key] - other[key]).abs().max()) for key in weights) < 0.1 * moved
+
+
+@pytest.mark.parametrize("name", ["GIN-GUMP", "GCN", "GRAND"])
+def test_equal_replicas_answer_the_same_in_evaluation_and_drop_other_entries_in_training(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(MODELS, name, {**MODELS[name], "dropout": 0.5})
+    _, dataset, models = setting(name, 1)
+    replicas, padded = Replicas(models * 2), PaddedStore(dataset.graphs)
+    index = torch.arange(6).expand(2, -1)
+    batch = padded.batch(index, padded.layout(index))
+    replicas.model.eval()
+    one, other = replicas(batch)
+    assert torch.equal(one, other)
+    replicas.model.train()
+    one, other = replicas(batch)
+    assert (one - other).abs().max() > 1e-3
+
+
+def test_a_turn_that_is_too_long_side_by_side_is_named_where_the_run_diverged() -> None:
+    chosen, dataset, models = setting("unitary GCN", 2)
+    splits = [chosen.protocol.split(dataset, index) for index in range(2)]
+    with torch.no_grad():
+        models[1].encoder.convs[0].weight.mul_(100)
+    trainer = ReplicaTrainer(models, PaddedStore(dataset.graphs), splits, TASKS[dataset.task], chosen.training, 0, range(2))
+    fine, failed = trainer.fit()
+    assert not fine.diverged
+    assert failed.diverged == "epoch 1: the loss is not finite (side by side, turns longer than 32 are no numbers)"
 
 
 def test_runs_of_a_group_do_not_depend_on_who_else_is_in_it() -> None:

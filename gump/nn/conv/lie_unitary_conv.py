@@ -39,7 +39,8 @@ class LieUnitaryConv(torch.nn.Module):
     length waits for the device.
 
     Models side by side under ``torch.func.vmap`` cannot wait, and all take the series of :math:`r = 32`, some three times the terms that weights
-    need as they are drawn (:math:`r = 4`). Where their own :math:`r` is larger the result is not a number.
+    need as they are drawn (:math:`r = 4`), and of the memory, since every term is kept for the gradient. Where their own :math:`r` is larger the
+    result is not a number.
 
     Args:
         channels: Width of input and result.
@@ -53,6 +54,8 @@ class LieUnitaryConv(torch.nn.Module):
         - **edge_weight:** :math:`(E)`
         - **output:** :math:`(N, F)`, complex unless ``real``
     """
+
+    SIDE_BY_SIDE = f"side by side, turns longer than {LONGEST:.0f} are no numbers"
 
     def __init__(self, channels: int, real: bool = False, bias: bool = True, normalize: bool = True) -> None:
         super().__init__()

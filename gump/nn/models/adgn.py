@@ -106,7 +106,7 @@ class ADGN(torch.nn.Module):
             edge_weight: Weights of the edges.
             edge_attr: Not used.
             batch: Not used: a batch of graphs is one disconnected graph.
-            mask: Which vertices are there. Not used: the others are padding, joined to nothing, and there is no norm.
+            mask: Which vertices are there. Not used: the others are padding, joined to nothing but each other, and there is no norm.
         """
         if self.aggregation == "gcn":
             edge_index, edge_weight = normalized_adjacency(edge_index, edge_weight, x.size(0), x.dtype, self_loops=False)

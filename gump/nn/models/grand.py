@@ -113,7 +113,7 @@ class GRAND(torch.nn.Module):
             edge_weight: Nonnegative weights that multiply attention before it is normalized; a self-loop has weight one.
             edge_attr: Not used.
             batch: Not used: a batch of graphs is one disconnected graph.
-            mask: Which vertices are there. Not used: the others are padding, joined to nothing, and there is no norm.
+            mask: Which vertices are there. Not used: the others are padding, joined to nothing but each other, and there is no norm.
         """
         x = self.diffuse(self.encoder(self.input_dropout(x)), edge_index, edge_weight)
         x = self.dropout(self.act(x))

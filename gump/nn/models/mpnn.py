@@ -116,7 +116,7 @@ class MPNN(torch.nn.Module):
             edge_attr: Not used.
             batch: Not used: a batch of graphs is one disconnected graph.
             edge_type: The relation of every edge, required if there are several.
-            mask: Which vertices are there; the others are padding, joined to nothing, that norms leave out.
+            mask: Which vertices are there; the others are padding, joined to nothing but each other, that norms leave out.
         """
         check_features(x, self.in_channels, next(self.parameters()))
         check_edge_index(edge_index)

@@ -147,7 +147,7 @@ class OrthoGCN(torch.nn.Module):
             edge_weight: Weights of the edges.
             edge_attr: Not used.
             batch: Not used: a batch of graphs is one disconnected graph.
-            mask: Which vertices are there; the others are padding, joined to nothing, that norms leave out.
+            mask: Which vertices are there; the others are padding, joined to nothing but each other, that norms leave out.
         """
         index, weight = normalized_adjacency(edge_index, edge_weight, x.size(0), x.dtype)
         x = self.act(self.encoder(x))

@@ -110,7 +110,7 @@ class UnitaryGCN(torch.nn.Module):
             edge_weight: Nonnegative weights of the edges, the same in both directions.
             edge_attr: Not used.
             batch: Not used: a batch of graphs is one disconnected graph.
-            mask: Which vertices are there; the others are padding, joined to nothing, that norms leave out.
+            mask: Which vertices are there; the others are padding, joined to nothing but each other, that norms leave out.
         """
         x = self.propagate(self.encoder(x), edge_index, edge_weight, mask)
         x = x.real if x.is_complex() else x
