@@ -61,8 +61,8 @@ SECTIONS = (
         "TU: settings from a search",
         "best",
         remark="The best point of the searches below, by validation; depths and batches are the paper's. Splits of a search are its own, of the same "
-        "graphs. *end* brings the learning rate to zero and counts the last epoch, which nothing selects. The published numbers beside it are for "
-        "the paper's settings.",
+        "graphs. The rule for all datasets is *end*: the learning rate is brought to zero and the last epoch counts, which nothing selects; a row by "
+        "*loss* is from an earlier search. The published numbers beside them are for the paper's settings.",
     ),
     Section(
         "TU: the paper to the letter",
