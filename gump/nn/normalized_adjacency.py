@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch_geometric.nn import MessagePassing
 
 from gump.nn.arguments import check_both_directions
 from gump.nn.rows import add_rows, select_rows
@@ -72,11 +73,17 @@ def symmetric_adjacency(x: Tensor, edge_index: Tensor, edge_weight: Tensor | Non
     return normalized_adjacency(edge_index, edge_weight, x.size(0), dtype, self_loops=False)
 
 
-def propagate(x: Tensor, edge_index: Tensor, edge_weight: Tensor | None) -> Tensor:
+def propagate(x: Tensor, edge_index: Tensor, edge_weight: Tensor | None, num_targets: int | None = None) -> Tensor:
     r"""Multiplies features with a sparse matrix, :math:`\mathbf{x}'_i = \sum_{j \to i} w_{ji} \mathbf{x}_j`.
 
-    PyG's scatter, going backward, gathers single entries; this gathers and adds rows in both directions, which is quicker, also for many
+    PyG's scatter, going backward, gathers single entries; this gathers and adds rows in both directions, which is quicker, above all for many
     models side by side.
+
+    Args:
+        x: Features of the sources.
+        edge_index: Where the entries are.
+        edge_weight: The entries; all one, if there are none.
+        num_targets: How many rows the result has; by default as many as ``x``.
 
     Shapes:
         - **x:** :math:`(N, F)`
@@ -91,4 +98,30 @@ def propagate(x: Tensor, edge_index: Tensor, edge_weight: Tensor | None) -> Tens
     """
     source, target = edge_index
     rows = select_rows(x, source)
-    return add_rows(rows if edge_weight is None else edge_weight.unsqueeze(-1) * rows, target, x.size(0))
+    rows = rows if edge_weight is None else edge_weight.unsqueeze(-1) * rows
+    return add_rows(rows, target, x.size(0) if num_targets is None else num_targets)
+
+
+def propagate_by_rows(
+    conv: MessagePassing,
+    edge_index: Tensor,
+    *,
+    x: Tensor | tuple[Tensor, Tensor],
+    edge_weight: Tensor | None = None,
+    size: tuple[int, int] | None = None,
+) -> Tensor:
+    """In place of the ``propagate`` of a PyG convolution that sums over neighbors: the same by :func:`propagate`, but for PyG's explainers, which
+    look into messages.
+
+    Args:
+        conv: The convolution.
+        edge_index: The edges.
+        x: Features of all vertices, or of sources and of targets.
+        edge_weight: What rows of sources are multiplied with.
+        size: For explainers alone.
+    """
+    if conv.explain:
+        out: Tensor = MessagePassing.propagate(conv, edge_index, size, x=x, edge_weight=edge_weight)
+        return out
+    sources, targets = (x, x) if isinstance(x, Tensor) else x
+    return propagate(sources, edge_index, edge_weight, targets.size(0))

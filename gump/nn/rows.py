@@ -19,6 +19,8 @@ def select_rows(x: Tensor, index: Tensor) -> Tensor:
         - **index:** :math:`(M)`
         - **output:** :math:`(M, F)`
     """
+    if not _side_by_side(x, index):
+        return x.index_select(0, index)
     rows: Tensor = _SelectRows.apply(x, index)
     return rows
 
@@ -31,6 +33,8 @@ def add_rows(x: Tensor, index: Tensor, num_rows: int) -> Tensor:
         - **index:** :math:`(M)`
         - **output:** :math:`(N, F)`
     """
+    if not _side_by_side(x, index):
+        return x.new_zeros(num_rows, *x.shape[1:]).index_add(0, index, x)
     rows: Tensor = _AddRows.apply(x, index, num_rows)
     return rows
 
@@ -44,8 +48,15 @@ def put_rows(x: Tensor, index: Tensor, rows: Tensor) -> Tensor:
         - **rows:** :math:`(M, F)`
         - **output:** :math:`(N, F)`
     """
+    if not _side_by_side(x, index, rows):
+        return x.index_copy(0, index, rows)
     out: Tensor = _PutRows.apply(x, index, rows)
     return out
+
+
+def _side_by_side(*tensors: Tensor) -> bool:
+    """Whether there is something to be gained: alone, torch's own functions cost less."""
+    return any(torch._C._functorch.is_batchedtensor(tensor) for tensor in tensors)
 
 
 class _SelectRows(torch.autograd.Function):

@@ -8,7 +8,7 @@ from torch_geometric.nn import AntiSymmetricConv, GCNConv
 from torch_geometric.nn.inits import reset
 
 from gump.nn.arguments import check_name
-from gump.nn.normalized_adjacency import normalized_adjacency
+from gump.nn.normalized_adjacency import normalized_adjacency, propagate_by_rows
 
 AGGREGATIONS = ("gcn", "sum")
 
@@ -73,7 +73,7 @@ class ADGN(torch.nn.Module):
         self.convs = torch.nn.ModuleList(
             AntiSymmetricConv(
                 hidden_channels,
-                phi=GCNConv(hidden_channels, hidden_channels, bias=False, normalize=False),
+                phi=_GCNConv(hidden_channels, hidden_channels, bias=False, normalize=False),
                 num_iters=num_layers if shared else 1,
                 epsilon=epsilon,
                 gamma=gamma,
@@ -124,3 +124,7 @@ class ADGN(torch.nn.Module):
             f"out_channels={self.out_channels}, epsilon={self.epsilon}, gamma={self.gamma}, aggregation='{self.aggregation}', "
             f"shared={self.shared})"
         )
+
+
+class _GCNConv(GCNConv):
+    propagate = propagate_by_rows

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch_geometric.nn import SimpleConv
 from torch_geometric.nn.inits import reset
 from torch_geometric.nn.resolver import activation_resolver
 from torch_geometric.utils import softmax
 
 from gump.nn.arguments import check_name
+from gump.nn.normalized_adjacency import propagate
 from gump.nn.rows import select_rows
 
 METHODS = ("euler", "rk4")
@@ -84,7 +84,6 @@ class GRAND(torch.nn.Module):
         self.lin_key = torch.nn.Linear(hidden_channels, attention_channels)
         self.rate = torch.nn.Parameter(torch.zeros(()))
         self.source = torch.nn.Parameter(torch.zeros(())) if source else None
-        self.conv = SimpleConv(aggr="sum")
         self.lin = None if out_channels is None else torch.nn.Linear(hidden_channels, out_channels)
 
     def reset_parameters(self) -> None:
@@ -133,7 +132,7 @@ class GRAND(torch.nn.Module):
 
         def field(x: Tensor) -> Tensor:
             weight = self._attention(x, edge_index, bias) if fixed is None else fixed
-            flow = rate * (self.conv(x, edge_index, weight) - x)
+            flow = rate * (propagate(x, edge_index, weight) - x)
             return flow if self.source is None else flow + self.source * first
 
         for _ in range(self.num_layers):

@@ -13,7 +13,7 @@ from torch_geometric.nn.resolver import activation_resolver
 from gump.line_graph import check_edge_index
 from gump.nn.arguments import can_look, check_counts, check_features, check_name
 from gump.nn.norm import NORMS, make_norm, normalized
-from gump.nn.normalized_adjacency import normalized_adjacency
+from gump.nn.normalized_adjacency import normalized_adjacency, propagate_by_rows
 
 CONVS = ("gcn", "gin", "graph")
 Operator = tuple[Tensor, Tensor | None]
@@ -185,12 +185,24 @@ class _SumOfRelations(torch.nn.Module):
         return out
 
 
+class _GCNConv(GCNConv):
+    propagate = propagate_by_rows
+
+
+class _GINConv(GINConv):
+    propagate = propagate_by_rows
+
+
+class _GraphConv(GraphConv):
+    propagate = propagate_by_rows
+
+
 class _GIN(torch.nn.Module):
     """GIN's sum, then its MLP, whose norm can leave padding out."""
 
     def __init__(self, in_channels: int, out_channels: int, act: str, norm: str | None) -> None:
         super().__init__()
-        self.sum, self.act = GINConv(torch.nn.Identity()), activation_resolver(act)
+        self.sum, self.act = _GINConv(torch.nn.Identity()), activation_resolver(act)
         self.lin1, self.lin2 = torch.nn.Linear(in_channels, out_channels), torch.nn.Linear(out_channels, out_channels)
         self.norm = make_norm(norm, out_channels)
 
@@ -204,9 +216,9 @@ class _GIN(torch.nn.Module):
 
 def _conv(name: str, in_channels: int, out_channels: int, act: str, mlp_norm: str | None) -> torch.nn.Module:
     if name == "gcn":
-        return GCNConv(in_channels, out_channels, normalize=False)
+        return _GCNConv(in_channels, out_channels, normalize=False)
     if name == "graph":
-        return GraphConv(in_channels, out_channels)
+        return _GraphConv(in_channels, out_channels)
     return _GIN(in_channels, out_channels, act, mlp_norm)
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch_geometric.nn import SimpleConv
 from torch_geometric.nn.inits import reset
 from torch_geometric.nn.resolver import activation_resolver
 
 from gump.nn.arguments import check_name
 from gump.nn.norm import NORMS, make_norm, normalized
-from gump.nn.normalized_adjacency import normalized_adjacency
+from gump.nn.normalized_adjacency import normalized_adjacency, propagate
 
 
 class OrthoGCN(torch.nn.Module):
@@ -83,7 +82,6 @@ class OrthoGCN(torch.nn.Module):
         self.weight = torch.nn.Parameter(torch.empty(num_layers, hidden_channels, hidden_channels))
         self.bias = torch.nn.Parameter(torch.empty(num_layers, hidden_channels))
         self.scale = torch.nn.Parameter(torch.empty(num_layers))
-        self.conv = SimpleConv(aggr="sum")
         self.norms = torch.nn.ModuleList(make_norm(norm, hidden_channels) for _ in range(num_layers))
         self.lin = None if out_channels is None else torch.nn.Linear(hidden_channels, out_channels)
         self.reset_parameters()
@@ -152,7 +150,7 @@ class OrthoGCN(torch.nn.Module):
         index, weight = normalized_adjacency(edge_index, edge_weight, x.size(0), x.dtype)
         x = self.act(self.encoder(x))
         for matrix, bias, norm in zip(self.orthogonal_weights(), self.bias, self.norms, strict=True):
-            x = self.dropout(normalized(norm, self.act, self.conv(x @ matrix, index, weight) + bias, mask))
+            x = self.dropout(normalized(norm, self.act, propagate(x @ matrix, index, weight) + bias, mask))
         return x if self.lin is None else self.lin(x)
 
     def __repr__(self) -> str:

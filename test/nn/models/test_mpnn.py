@@ -1,6 +1,7 @@
 import pytest
 import torch
 from graphs import SYMMETRIC, random_graph
+from torch_geometric.explain import Explainer, GNNExplainer, ModelConfig
 from torch_geometric.nn import GCN, GIN, GCNConv, GraphConv
 from torch_geometric.utils import to_dense_adj, to_undirected
 
@@ -189,6 +190,24 @@ def test_edges_of_an_unknown_relation_are_refused(conv: str, wrong: int, message
 def test_settings_that_do_not_exist_are_refused(arguments: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         MPNN(**{"in_channels": 3, "hidden_channels": 8, "num_layers": 2, **arguments})
+
+
+@pytest.mark.parametrize("conv", CONVS)
+def test_explainers_of_pyg_find_the_edge_that_decides(conv: str) -> None:
+    torch.manual_seed(0)
+    edge_index = to_undirected(torch.tensor([[0, 1, 2, 3], [1, 2, 3, 4]]))
+    model = MPNN(2, 8, 1, conv=conv, out_channels=1, mlp_norm=None, act="tanh")
+    explainer = Explainer(
+        model,
+        GNNExplainer(epochs=20, lr=0.1),
+        explanation_type="model",
+        edge_mask_type="object",
+        model_config=ModelConfig(mode="regression", task_level="node", return_type="raw"),
+    )
+    mask = explainer(torch.randn(5, 2), edge_index, index=0).edge_mask
+    into = edge_index[1] == 0
+    assert mask[into].min() > 0
+    assert mask[~into & (edge_index[0] != 0)].abs().max() == 0, "edges that a vertex does not see explain nothing about it"
 
 
 def test_repr() -> None:
