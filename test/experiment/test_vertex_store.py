@@ -21,6 +21,9 @@ MODELS: dict[str, dict[str, Any]] = {
     "GIN-GUMP with edge attributes": {"kind": "GUMP", "conv": "gin", "edge_dim": 2},
     "GCN": {"kind": "MPNN"},
     "GCNII": {"kind": "GCNII"},
+    "A-DGN": {"kind": "ADGN"},
+    "Ortho-GConv": {"kind": "OrthoGCN", "norm": "batch"},
+    "unitary GCN": {"kind": "UnitaryGCN", "norm": "batch"},
 }
 
 
