@@ -26,7 +26,8 @@ _INTERVALS = """\
 
 _VERDICT = """\
 - **Verdict** compares ours with the best of the published numbers: *at or above* it, *within* our plain interval of it, or *short* of it. For
-  errors, *at or above* means at or below."""
+  errors, *at or above* means at or below. A verdict is no test: it leaves out the interval of the published number and the correction for splits
+  that overlap, and with few runs nearly everything is *within*."""
 
 _RANK = """\
 - **Rank** is the mean place of a method over the datasets of the table, among methods with the same base GNN and by our numbers. Methods

@@ -84,7 +84,7 @@ def test_what_is_missing_is_told(page: Path) -> None:
 
 def test_searches_name_their_best_points_by_validation_and_no_number_of_a_test_set(page: Path) -> None:
     text = part(page.read_text(), "Searches")
-    assert "**GIN-GUMP on MUTAG**: 6 of 7 points, 12 runs," in text
+    assert "**GIN-GUMP on MUTAG**, `mutag_gin_gump`, by *loss*: 6 of 7 points, 12 runs," in text
     assert re.findall(r"train\.lr=(\d)", text) == ["1", "3", "4", "5", "2"]
     assert "Not run yet: search/nci1_gin_gump." in text
     written = [path for path in page.parent.rglob("*") if path.is_file()]
