@@ -47,6 +47,7 @@ _SHARE = """\
   is an equal share of its epoch, not what one run takes by itself. *(all 100)* behind a peak of memory: it is that of the whole program."""
 
 _NOT_RUN = """\
+- **Runs missing**: of so many numbers not all runs are made that the configuration asks for, and the first table leaves out their verdicts.
 - **Not run** are configurations, or points of a sweep that was begun, that have no record. A number without a record is not here."""
 
 PAGE = "\n".join([_OURS, _RULES, _INTERVALS, _VERDICT, _RANK, _PAIRED, _TIME, _SHARE])

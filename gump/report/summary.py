@@ -192,12 +192,14 @@ def _of(section: Section, frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _counts(section: Section, rows: pd.DataFrame, absent: pd.DataFrame, pages: dict[str, str]) -> dict[str, object]:
-    verdicts = list(rows["verdict"]) if len(rows) else []
+    begun = rows["num_runs"] < rows["num_planned"] if len(rows) else pd.Series(dtype=bool)
+    verdicts = list(rows["verdict"][~begun]) if len(rows) else []
     return {
         "Part": f"[{section.heading}](#{_anchor(section.heading)})",
         "Numbers": len(rows),
         **{verdict.capitalize(): verdicts.count(verdict) for verdict in ("at or above", "within", "short")},
         "None published": verdicts.count(""),
+        "Runs missing": int(begun.sum()),
         "Not run": len(absent),
         "Runs": f"{rows['num_runs'].sum():,}" if len(rows) else "0",
         "Time": duration(rows["time_s"].sum(skipna=False)) if len(rows) else NONE,

@@ -78,8 +78,15 @@ def test_what_is_missing_is_told(page: Path) -> None:
     assert part(page.read_text(), "TU: GCN-GUMP").strip() == "Not run yet: *GCN-GUMP* on MUTAG."
     assert "Not run" not in part(page.read_text(), "TU: GIN-GUMP")
     counts = {row[1].strip(): row for line in page.read_text().splitlines() if len(row := line.split("|")) > 8}
-    assert [cell.strip() for cell in counts["[TU: GCN-GUMP](#tu-gcn-gump)"][2:8]] == ["0", "0", "0", "0", "0", "1"]
-    assert [cell.strip() for cell in counts["[TU: GIN-GUMP](#tu-gin-gump)"][2:8]] == ["1", "0", "1", "0", "0", "0"]
+    assert [cell.strip() for cell in counts["[TU: GCN-GUMP](#tu-gcn-gump)"][2:9]] == ["0", "0", "0", "0", "0", "0", "1"]
+    assert [cell.strip() for cell in counts["[TU: GIN-GUMP](#tu-gin-gump)"][2:9]] == ["1", "0", "1", "0", "0", "0", "0"]
+
+
+def test_a_number_of_which_runs_are_missing_counts_for_no_verdict(runs: Any, tmp_path: Path) -> None:
+    found = runs([0.8, 0.9], published=PUBLISHED, settings={"title": "GIN-GUMP", "protocol": {"kind": "fresh", "num_runs": 100}})
+    text = write_summary(found, tmp_path / "results", tmp_path / "RESULTS.md").read_text()
+    (row,) = re.findall(r"^\| \[TU: GIN-GUMP\]\(#tu-gin-gump\) +\|(.*)$", text, flags=re.MULTILINE)
+    assert [cell.strip() for cell in row.split("|")[:7]] == ["1", "0", "0", "0", "0", "1", "0"]
 
 
 def test_searches_name_their_best_points_by_validation_and_no_number_of_a_test_set(page: Path) -> None:
