@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from gump.record import Record
-from gump.report.summary import SECTIONS, write_summary
+from gump.report.sections import SECTIONS
+from gump.report.summary import write_summary
 
 PUBLISHED = {"value": 86.72, "interval": 1.53, "source": "appendix"}
 
