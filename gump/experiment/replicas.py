@@ -51,7 +51,8 @@ class Replicas:
                 f"'model.kind' must be one whose forward takes a mask, to be trained as replicas (got {type(models[0].encoder).__name__}); "
                 "leave out --replicas"
             )
-        self.num_replicas, self.has_penalty = len(models), penalty(models[0]) is not None
+        self.num_replicas = len(models)
+        self._penalty = None if penalty(models[0]) is None else _Penalty(models[0])
         caveats = {getattr(module, "SIDE_BY_SIDE", "") for module in self.model.modules()} - {""}
         self.caveat = "".join(f" ({caveat})" for caveat in sorted(caveats))
         parameters, buffers = stack_module_state(list(models))
@@ -79,12 +80,13 @@ class Replicas:
 
     def penalties(self) -> Tensor | float:
         """What every replica adds to its training loss, :math:`(R)`, or zero where models have no such penalty."""
-        if not self.has_penalty:
+        module = self._penalty
+        if module is None:
             return 0.0
 
         def run(parameters: dict[str, Tensor], buffers: dict[str, Tensor]) -> Tensor:
             state = {f"model.{key}": value for key, value in (parameters | buffers).items()}
-            return functional_call(_Penalty(self.model), state, ())
+            return functional_call(module, state, ())
 
         out: Tensor = torch.vmap(run)(self.parameters, self.buffers)
         return out

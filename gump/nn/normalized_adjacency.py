@@ -76,8 +76,8 @@ def symmetric_adjacency(x: Tensor, edge_index: Tensor, edge_weight: Tensor | Non
 def propagate(x: Tensor, edge_index: Tensor, edge_weight: Tensor | None, num_targets: int | None = None) -> Tensor:
     r"""Multiplies features with a sparse matrix, :math:`\mathbf{x}'_i = \sum_{j \to i} w_{ji} \mathbf{x}_j`.
 
-    PyG's scatter, going backward, gathers single entries; this gathers and adds rows in both directions, which is quicker, above all for many
-    models side by side.
+    PyG's scatter, going backward, gathers single entries, and so it does forward for models side by side, with an index for each; this gathers
+    and adds rows in both directions.
 
     Args:
         x: Features of the sources.
