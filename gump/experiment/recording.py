@@ -126,6 +126,11 @@ class RecordedSteps:
         return self._recorded[name, size, layout](index)
 
 
+def can_be_recorded(model: torch.nn.Module) -> bool:
+    """Whether no module of a model says ``waits_for_device``: that it looks at numbers to decide what to do."""
+    return not any(getattr(module, "waits_for_device", False) for module in model.modules())
+
+
 @functools.cache
 def _side_stream(device: torch.device) -> torch.cuda.Stream:
     """Where steps warm up. One for all, since cuBLAS keeps memory of its own for every stream that it has seen."""

@@ -19,7 +19,7 @@ from gump.experiment.model import base_parameters, input_names, penalty
 from gump.experiment.padded import Layout, PaddedBatch
 from gump.experiment.progress import Evaluation, Progress
 from gump.experiment.protocol import Split, run_seed
-from gump.experiment.recording import RecordedSteps, Step, Store
+from gump.experiment.recording import RecordedSteps, Step, Store, can_be_recorded
 from gump.experiment.stacked_adam import StackedAdam
 from gump.experiment.task import Task
 from gump.experiment.training import PER_REPLICA, Training, cosine, shared
@@ -114,7 +114,8 @@ class ReplicaTrainer:
     Every replica has its own weights, batches, learning rate, early stopping and progress. On a GPU a step is recorded once and then
     replayed; batches are assembled there. Only what dropout drops is drawn for all of them together, so with dropout a run is another, equally
     good, draw in another group; the records name the group. Where a module has to limit itself side by side, its ``SIDE_BY_SIDE`` says how,
-    and so does the record of a run that diverged.
+    and so does the record of a run that diverged. A module with ``waits_for_device``, which looks at numbers to decide what to do, cannot be
+    recorded: then steps run as they are.
 
     Args:
         models: One predictor per run, on their device.
@@ -125,7 +126,7 @@ class ReplicaTrainer:
         seed: Of all runs.
         indices: The number of each run; runs of one number differ in their settings.
         save_every_s: Seconds between checkpoints.
-        record_steps: Whether to record and replay steps; by default on a GPU.
+        record_steps: Whether to record and replay steps; by default on a GPU, if nothing in the model waits for it.
     """
 
     def __init__(
@@ -157,10 +158,10 @@ class ReplicaTrainer:
         self.plateau = [[math.inf, 0] for _ in indices]
         learn = functools.partial(_learn, self.replicas, self.optimizer, store, task)
         changes = [*self.optimizer.tensors(), *self.replicas.buffers.values()]
+        if record_steps is None:
+            record_steps = store.device.type == "cuda" and can_be_recorded(models[0])
         self.steps = RecordedSteps(
-            {"train": Step(learn, changes), "eval": Step(functools.partial(_answer, self.replicas, store))},
-            store,
-            record=store.device.type == "cuda" if record_steps is None else record_steps,
+            {"train": Step(learn, changes), "eval": Step(functools.partial(_answer, self.replicas, store))}, store, record_steps
         )
 
     def _optimizer(self, base: set[str]) -> StackedAdam:

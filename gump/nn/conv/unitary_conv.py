@@ -82,13 +82,16 @@ class UnitaryConv(torch.nn.Module):
         if self.bias is not None:
             torch.nn.init.zeros_(self.bias)
 
+    @property
+    def waits_for_device(self) -> bool:
+        """Whether the weights are a matrix exponential, which takes as many terms as its norm needs."""
+        return self.unitary
+
     def matrix(self) -> Tensor:
         r"""Computes the weights :math:`\mathbf{W}`, complex unless ``real``."""
         weight = self.weight if self.real else torch.view_as_complex(self.weight)
         if not self.unitary:
             return weight
-        if weight.is_cuda and torch._C._functorch.is_batchedtensor(weight):
-            raise ValueError("'unitary' must be False for models side by side on a GPU (got True); train them one at a time")
         return torch.linalg.matrix_exp(weight - weight.mH)
 
     def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None) -> Tensor:
