@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import torch
@@ -16,7 +17,9 @@ from gump.kernels.once_differentiable import once_differentiable
 from gump.kernels.stacking import one_replica, pointer_to, stack_replicas
 
 MAX_WIDTH = 256
-"""How wide the input and the output may be for a program to hold the weights of one replica; their product may be at most half the square."""
+"""How wide the input and the output may be."""
+SHARED_MEMORY = 232_448
+"""Bytes that a program may share on an H100 or H200; what Triton's interpreter is taken to have."""
 PROGRAMS = 256
 """How many programs keep a GPU busy; where there would be fewer, each takes fewer rows."""
 
@@ -105,7 +108,7 @@ def _launches(x: Tensor, weight: Tensor, rows: int, tiles: int) -> tuple[tuple[i
     """
     num_replicas, num_rows, num_in = x.shape
     num_out = weight.size(-2)
-    widths = [max(triton.next_power_of_2(width), 16) for width in (num_in, num_out)]
+    widths = [_padded(num_in), _padded(num_out)]
     rows = max(rows * 64 // max(*widths, 64), 16)
     enough = num_replicas * num_rows // (PROGRAMS * rows)
     tiles = next(fewer for fewer in (tiles, tiles // 2, 1) if fewer <= max(enough, 1))  # few sizes: a kernel is compiled for each
@@ -165,9 +168,23 @@ class Linear(torch.autograd.Function):
         return Linear.apply(*stack_replicas(info, in_dims, inputs)).unflatten(0, (info.batch_size, -1)), 0
 
 
-def holds(num_in: int, num_out: int) -> bool:
-    """Whether :func:`linear` takes layers of these widths."""
-    return max(num_in, num_out) <= MAX_WIDTH and 2 * num_in * num_out <= MAX_WIDTH**2
+def _padded(width: int) -> int:
+    """How wide a program takes a row: a power of two."""
+    return max(triton.next_power_of_2(width), 16)
+
+
+@functools.cache
+def _shared_memory(device: torch.device) -> int:
+    """Bytes that the programs of a device may share."""
+    if device.type != "cuda":
+        return SHARED_MEMORY
+    found: int = triton.runtime.driver.active.utils.get_device_properties(device.index)["max_shared_mem"]
+    return found
+
+
+def holds(num_in: int, num_out: int, device: torch.device) -> bool:
+    """Whether :func:`linear` takes layers of these widths: whether the weights of one replica, padded, fill at most half of what is shared."""
+    return max(num_in, num_out) <= MAX_WIDTH and 2 * 4 * _padded(num_in) * _padded(num_out) <= _shared_memory(device)
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, mask: Tensor | None = None, relu: bool = False) -> Tensor:

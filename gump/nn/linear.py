@@ -22,7 +22,7 @@ def linear(layer: torch.nn.Linear, x: Tensor, mask: Tensor | None = None, act: C
         from gump.kernels.linear import holds
         from gump.kernels.linear import linear as fused_linear
 
-        if holds(layer.in_features, layer.out_features):
+        if holds(layer.in_features, layer.out_features, x.device):
             relu = is_relu(act)
             out = fused_linear(x, weight, layer.bias, mask, relu)
             return out if act is None or relu else act(out)

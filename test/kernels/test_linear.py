@@ -3,6 +3,7 @@ import torch
 
 from gump.kernels import LAUNCHED
 from gump.kernels.linear import holds, linear
+from gump.nn.linear import linear as layer_with_kernel
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
@@ -64,10 +65,21 @@ def test_replicas_side_by_side_equal_each_alone() -> None:
 
 
 def test_large_layers_are_left_to_torch() -> None:
-    assert holds(64, 64)
-    assert holds(128, 256)
-    assert not holds(512, 16)
-    assert not holds(256, 256)
+    device = torch.device("cpu")  # what the largest devices have
+    assert holds(64, 64, device)
+    assert holds(128, 128, device)
+    assert holds(64, 256, device)
+    assert not holds(512, 16, device)
+    assert not holds(136, 136, device), "a program would take 256 by 256 of it"
+
+
+@pytest.mark.skipif(DEVICE != "cuda", reason="needs a GPU")
+@pytest.mark.parametrize("widths", [(16, 16), (64, 64), (100, 128), (128, 128), (64, 256), (256, 64), (136, 136), (16, 900)])
+def test_layers_of_all_widths_run_whether_a_kernel_holds_them_or_not(widths: tuple[int, int]) -> None:
+    layer, x = torch.nn.Linear(*widths, device=DEVICE), torch.randn(50, widths[0], device=DEVICE)
+    torch.testing.assert_close(layer_with_kernel(layer, x, act=torch.relu), layer(x).relu(), atol=1e-4, rtol=1e-4)
+    layer_with_kernel(layer, x).square().mean().backward()
+    assert layer.weight.grad.abs().max() > 0
 
 
 def test_a_kernel_that_ran_can_be_named() -> None:
