@@ -9,7 +9,7 @@ from gump.kernels import runs_kernels
 
 
 def linear(layer: torch.nn.Linear, x: Tensor, mask: Tensor | None = None, act: Callable[[Tensor], Tensor] | None = None) -> Tensor:
-    """Computes ``act(layer(x))``, on a GPU with the bias and a ReLU in one pass.
+    """Computes ``act(layer(x))``, on a GPU with the bias and a ReLU in one pass; a layer with hooks is called.
 
     Args:
         layer: The layer.
@@ -18,7 +18,8 @@ def linear(layer: torch.nn.Linear, x: Tensor, mask: Tensor | None = None, act: C
         act: The nonlinearity that follows; by default none.
     """
     weight = layer.weight
-    if x.dim() == 2 and runs_kernels(x, weight) and not torch.is_autocast_enabled("cuda"):
+    hooked = layer._forward_hooks or layer._forward_pre_hooks or layer._backward_hooks or layer._backward_pre_hooks
+    if x.dim() == 2 and not hooked and runs_kernels(x, weight) and not torch.is_autocast_enabled("cuda"):
         from gump.kernels.linear import holds
         from gump.kernels.linear import linear as fused_linear
 

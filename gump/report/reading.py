@@ -40,7 +40,7 @@ _PAIRED = """\
 _TIME = """\
 - **Time** is the sum over all runs of a row, whatever ran at once. Runs that were trained side by side as
   one program each count with an equal share of its time, so that the sum is the program's, and one run by itself would take longer than
-  its share."""
+  its share. Several programs may have shared a device, which made each of them slower; times of programs alone are in `benchmarks/results`."""
 
 _SHARE = """\
 - A number without a record is not here. *(share of 100)* behind a time per epoch: 100 runs were trained side by side as one program, and this
