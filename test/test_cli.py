@@ -352,19 +352,21 @@ def test_the_command_of_the_report_runs_the_row_again(gump: Call, tmp_path: Path
     assert len(pair[0]) == 3
 
 
-def test_a_grid_is_trained_side_by_side_and_every_point_is_a_row(gump: Call, tmp_path: Path) -> None:
+def test_a_grid_is_trained_side_by_side_and_every_point_is_a_row_with_validation_alone(gump: Call, tmp_path: Path) -> None:
     grid = {'"train.lr"': [0.01, 0.05], '"train.base_lr"': [0.001, 0.01]}
     path = write_toml(tmp_path / "configs/grid.toml", tiny_tables(grid=grid))
     made = gump("run", path, "--device", "cpu", "--replicas", "8", "--set", "train.epochs=1")
     assert made.exit_code == 0, made.output
-    rows = [line.split("\t") for line in made.stdout.splitlines()[1:]]
+    columns, *rows = (line.split("\t") for line in made.stdout.splitlines())
     points = [f"train.lr={lr},train.base_lr={base_lr},train.epochs=1" for lr in (0.01, 0.05) for base_lr in (0.001, 0.01)]
-    assert [(row[0], row[1], row[2]) for row in rows] == [("grid", point, "2") for point in points]
+    assert sorted((row[0], row[1], row[2]) for row in rows) == [("grid", point, "2") for point in points]
+    assert columns[4:] == ["validation accuracy", "validation loss"]
+    assert made.stdout == gump("best", "records/grid").stdout, "in the same order, from the best"
     records = load_records("records")
     assert {record.provenance["program"] for record in records} == {"replicas"}
     assert all(len(record.provenance["and_with"]) == 3 for record in records)
     one = gump("run", path, "--device", "cpu", "--set", "train.epochs=1", "--set", "train.lr=0.05", "--set", "train.base_lr=0.01")
-    assert one.stdout.splitlines()[1:] == [made.stdout.splitlines()[-1]]
+    assert one.stdout.splitlines()[1:] == [line for line in made.stdout.splitlines() if points[-1] in line]
 
 
 def test_the_bar_names_the_configuration_with_its_variant(

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from gump.cli.console import plain_errors, print_table
+
+if TYPE_CHECKING:
+    from gump.record import Record
 
 
 def best(
@@ -21,16 +25,22 @@ def best(
     Example: gump best records/search/mutag_gin_gump
     """
     from gump.record import load_records
-    from gump.report.ranking import rank
 
     with plain_errors():
         found = load_records(records)
         if not found:
             raise FileNotFoundError(f"there are no records in {records}; gump run makes them")
-        rows = []
-        for candidate in rank(found)[:top]:
-            measure, loss = candidate.measure, candidate.loss
-            cells = [f"{measure.mean:.4g} ± {measure.interval:.2g}", f"{loss.mean:.4g}"]
-            rows.append([candidate.name, candidate.variant, str(candidate.num_runs), str(candidate.num_diverged), *cells])
-        columns = ["configuration", "set", "runs", "diverged", f"validation {found[0].metric}", "validation loss"]
-        print_table("best on validation", columns, rows)
+        print_points(found, top)
+
+
+def print_points(records: Sequence[Record], top: int | None = None) -> None:
+    """The points of one search, from the best on validation."""
+    from gump.report.ranking import rank
+
+    rows = []
+    for candidate in rank(records)[:top]:
+        measure, loss = candidate.measure, candidate.loss
+        cells = [f"{measure.mean:.4g} ± {measure.interval:.2g}", f"{loss.mean:.4g}"]
+        rows.append([candidate.name, candidate.variant, str(candidate.num_runs), str(candidate.num_diverged), *cells])
+    columns = ["configuration", "set", "runs", "diverged", f"validation {records[0].metric}", "validation loss"]
+    print_table("best on validation", columns, rows)

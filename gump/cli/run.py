@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from gump.cli.best import print_points
 from gump.cli.console import plain_errors, print_table
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def run(
 ) -> None:
     """Train configurations; none of their runs is trained twice.
 
-    Every run leaves a record. One that was interrupted goes on where it was.
+    Every run leaves a record. One that was interrupted goes on where it was. Of a [grid], which is a search, validation alone is shown.
 
     Example: gump run configs/tu/mutag_gin_gump.toml --splits 0-4
     """
@@ -67,7 +68,11 @@ def run(
                 made.append(record)
                 advance()
         if _speaks():
-            _print_summary(made)
+            searches = {config.name for config in loaded if config.is_search}
+            if results := [record for record in made if record.name not in searches]:
+                _print_summary(results)
+            for name in sorted(searches):  # a choice is to be made among them, in which no test set may have a say
+                print_points([record for record in made if record.name == name])
         if any(record.status == "diverged" for record in made):
             raise typer.Exit(DIVERGED)
 

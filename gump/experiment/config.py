@@ -37,6 +37,7 @@ class Config:
         settings: The tables with every default filled in.
         published: The number to compare with.
         path: The file, from the present folder if it is below it; empty if there is none.
+        is_search: Whether it is a point of a ``grid``, among which one is to be chosen.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Config:
     variant: str = ""
     published: dict[str, Any] = field(default_factory=dict)
     path: str = ""
+    is_search: bool = False
 
     @property
     def title(self) -> str:
@@ -92,7 +94,7 @@ def make_configs(name: str, tables: Mapping[str, Any], overrides: Mapping[str, A
     rest = {key: overrides[key] for key in sorted(overrides) if key not in sweep and key not in grid}
     if any(key.startswith("dataset.") for key in rest):
         tables.pop("published", None)  # it was published for other data
-    return [_make(name, tables, point | rest) for point in points]
+    return [replace(_make(name, tables, point | rest), is_search=bool(grid)) for point in points]
 
 
 def _sweep_points(sweep: Mapping[str, Any], overrides: Mapping[str, Any]) -> list[dict[str, Any]]:
