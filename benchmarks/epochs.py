@@ -51,7 +51,8 @@ def hundred_epochs(
     model, task = build_model(config.settings, data).to(device), TASKS[data.task]
     split, batch = config.protocol.split(data, 0), config.training.batch_size
     num_batches = math.ceil(split.train.numel() / batch)
-    timed = split._replace(train=split.train[: num_steps * batch])
+    order = torch.randperm(split.train.numel(), generator=torch.Generator().manual_seed(0))  # neighbors by number are of one size
+    timed = split._replace(train=split.train[order[: num_steps * batch]])
     trainer: Trainer | ReplicaTrainer
     if recorded:
         trainer = ReplicaTrainer([model], PaddedStore(data.graphs, device), [timed], task, config.training, 0, [0])
@@ -75,7 +76,8 @@ def fabric(device: str) -> Fabric:
 def literal_seconds(dataset: str, num_layers: int, batch_size: int, device: str) -> float:
     """Seconds for the training steps of a hundred epochs of the literal reading."""
     graphs = load_tu(dataset)
-    batch = next(iter(DataLoader(list(graphs), batch_size, shuffle=True))).to(device)
+    shuffle = torch.Generator().manual_seed(0)
+    batch = next(iter(DataLoader(list(graphs), batch_size, shuffle=True, generator=shuffle))).to(device)
     line_graph = EulerianLineGraph.from_edge_index(batch.edge_index, batch.num_nodes)
     torch.set_default_device(device)
     try:

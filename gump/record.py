@@ -105,9 +105,9 @@ def _text(content: dict[str, Any]) -> str:
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Writes a file under another name beside its place, then moves it there."""
+    """Writes a file under another name beside its place, which has the number of the process, then moves it there."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.{os.getpid()}-")
     try:
         with os.fdopen(handle, "wb") as file:
             os.fchmod(file.fileno(), 0o666 & ~_umask())  # as any other file; temporary ones are private

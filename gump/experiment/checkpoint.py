@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from io import BytesIO
 from pathlib import Path
@@ -39,6 +40,22 @@ def read_checkpoint(path: Path, identity: str | None = None) -> dict[str, Any] |
 
 
 def tidy(path: Path) -> None:
-    """Removes a checkpoint, and files that were half written beside it when a process was killed."""
-    for rest in (path, *path.parent.glob(f".{path.stem}.*")):
-        rest.unlink(missing_ok=True)
+    """Removes a checkpoint, and files that were half written beside it when a process was killed; not what another one is writing."""
+    path.unlink(missing_ok=True)
+    for rest in path.parent.glob(f".{path.stem}.*"):
+        writer = rest.suffix.removeprefix(".").split("-")[0]
+        if not (writer.isdigit() and _runs(int(writer))):
+            rest.unlink(missing_ok=True)
+
+
+def _runs(process: int) -> bool:
+    """Whether another process of this number runs here."""
+    if process == os.getpid():
+        return False
+    try:
+        os.kill(process, 0)  # which sends nothing
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True

@@ -26,18 +26,23 @@ def provenance(fabric: Fabric, precision: str) -> dict[str, Any]:
         fabric: Where it was computed.
         precision: And in what arithmetic.
     """
-    device = torch.cuda.get_device_name(fabric.device) if fabric.device.type == "cuda" else platform.processor() or "cpu"
     return {
         **_source(),
         "versions": {"gump": gump.__version__, "python": platform.python_version()}
         | {module.__name__: module.__version__ for module in (torch, torch_geometric, numpy, lightning_fabric, torchmetrics)},
-        "device": f"{fabric.device.type}: {device}",
+        "device": device_name(fabric.device),
         "num_devices": fabric.world_size,
         "num_threads": torch.get_num_threads(),
         "path": f"kernels: {', '.join(sorted(LAUNCHED))}" if LAUNCHED else "plain",
         "precision": precision,
         "host": platform.node(),
     }
+
+
+def device_name(device: torch.device) -> str:
+    """What kind of device it is, and which."""
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.processor() or "cpu"
+    return f"{device.type}: {name}"
 
 
 @cache

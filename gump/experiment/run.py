@@ -66,7 +66,7 @@ class Runner:
                 known |= {self.path(*run): record for run, record in zip(group, workshop.train(group), strict=True)}
             yield known[path]
         for path, members in self.interrupted_groups(configs).items():
-            if all(member.is_file() for member in members):
+            if known.keys() >= set(members):
                 tidy(path)
 
     def finished(self, config: Config, index: int) -> Record | None:
@@ -148,7 +148,7 @@ def parse_indices(text: str) -> list[int]:
 def run_all(runner: Runner, configs: Sequence[Config], indices: Sequence[int] | None = None, num_jobs: int = 1) -> Iterator[Record]:
     """Makes the records of several configurations, one after the other or several at a time.
 
-    Those that can be trained side by side come together. What is wrong with any of them is said before the first is trained.
+    Those that can be trained side by side come together. Records that were made with other settings are refused before the first is trained.
 
     Args:
         runner: Where and how.

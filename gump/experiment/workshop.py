@@ -24,7 +24,7 @@ from gump.experiment.padded import PaddedStore
 from gump.experiment.preprocess import TransformedGraphs, prepare
 from gump.experiment.progress import Progress
 from gump.experiment.protocol import Split, run_seed
-from gump.experiment.provenance import provenance
+from gump.experiment.provenance import device_name, provenance
 from gump.experiment.recording import Store
 from gump.experiment.registry import MODELS, takes_line_graph
 from gump.experiment.replicas import ReplicaTrainer
@@ -32,7 +32,7 @@ from gump.experiment.store import GraphStore, TransformedStore
 from gump.experiment.task import TASKS
 from gump.experiment.trainer import Trainer
 from gump.experiment.vertex_store import VertexStore
-from gump.kernels import LAUNCHED
+from gump.kernels import LAUNCHED, has_triton
 from gump.record import Record
 
 if TYPE_CHECKING:
@@ -70,6 +70,11 @@ class Workshop:
         self.fabric = _fabric(runner.device, runner.num_devices, self.training.precision)
         self.fabric.launch()
         self.line_graph = takes_line_graph(MODELS[self.config.settings["model"]["kind"]])
+        if self.line_graph and self.training.precision != "32-true":
+            raise ValueError(
+                f"'train.precision' must be '32-true' for models on arcs (got '{self.training.precision}'): Fabric converts no line graph; "
+                "in a loop of your own use torch.autocast, or .double() on model and features"
+            )
         self.dataset = prepare(self.config.settings, self.line_graph, runner.data_root)
         self.store: GraphStore | TransformedStore | None = None
         self.evaluated_at_once = GraphFeed.EVALUATED_AT_ONCE
@@ -134,7 +139,9 @@ class Workshop:
             record = self._record(run, test_index.tolist(), reached, models[0])
             record.provenance |= _company(run, runs) | {"program": "plain" if alone else "replicas"}
             if self.fabric.is_global_zero and self.runner.finished(*run) is None:
-                record.save(self.runner.records)
+                path = record.save(self.runner.records)
+                if not reached.diverged:
+                    path.with_suffix(".diverged.ckpt").unlink(missing_ok=True)  # of a run that this one replaces
         if self.fabric.is_global_zero:
             tidy(checkpoint)
             for run in runs:
@@ -161,7 +168,8 @@ class Workshop:
         Another torch or another kind of device rounds otherwise, and a GPU draws other random numbers: a run that changed them midway would
         be neither's, though its record names one of them. The number of devices decides what each draws.
         """
-        made: dict[str, Any] = {"torch": torch.__version__, "gump": gump.__version__, "device": self.fabric.device.type}
+        made: dict[str, Any] = {"torch": torch.__version__, "gump": gump.__version__, "device": device_name(self.fabric.device)}
+        made |= {"kernels": self.fabric.device.type == "cuda" and has_triton()}
         made |= {"num_devices": self.fabric.world_size, "replicas": self.runner.num_replicas is not None, "format": FORMAT}
         settings = [made_by(config.settings) for config in configs_of(runs)]
         if len(settings) == 1:
@@ -175,6 +183,8 @@ class Workshop:
         """The graphs as replicas take them."""
         if self.dataset.level not in ("graph", "node") or self.fabric.world_size > 1:
             raise ValueError("'--replicas' must be left out for questions about links and sources and on several devices")
+        if self.training.precision != "32-true":
+            raise ValueError(f"'train.precision' must be '32-true' with '--replicas' (got '{self.training.precision}')")
         if isinstance(self.dataset.graphs, TransformedGraphs):
             raise ValueError("'--replicas' must be left out where a transform has when = \"batch\"")
         if self._padded_store is None:

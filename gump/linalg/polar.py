@@ -271,7 +271,7 @@ def _polar_with_fallback(blocks: Tensor) -> Tensor:
     """Iterates on all blocks, then decomposes those that are still not orthogonal."""
     tol = _rounding(blocks.dtype)
     factor = _iterate(_normalized(blocks)[0] / SAFETY, minimax_quintics(SMALLEST_RATIO, 1.0, tol, CUSHION, SAFETY))
-    flagged = ~(unitarity_error(factor) < 4 * tol)
+    flagged = ~(unitarity_error(factor) < 4 * tol) & blocks.isfinite().all(-1).all(-1)  # others are no numbers already
     if bool(flagged.any()):
         left, _, right = torch.linalg.svd(blocks[flagged].double())
         factor[flagged] = (left @ right).to(factor.dtype)
@@ -295,11 +295,12 @@ def _solve_lyapunov(stretch: Tensor, skew: Tensor, bounds: tuple[float, float] |
     r"""Solves :math:`\mathbf{P}\mathbf{Y} + \mathbf{Y}\mathbf{P} = \mathbf{R}` for symmetric P without negative eigenvalues and skew R."""
     if bounds is not None:
         return _solve_lyapunov_by_doubling(stretch, skew, *bounds)
-    sigma, basis = torch.linalg.eigh(stretch)
+    finite = stretch.isfinite().all(-1).all(-1)[..., None, None]
+    sigma, basis = torch.linalg.eigh(torch.where(finite, stretch, 0))
     total = sigma.unsqueeze(-1) + sigma.unsqueeze(-2)
     floor = 4 * sigma.size(-1) * torch.finfo(sigma.dtype).eps * sigma[..., -1:, None]
     rotated = torch.where(total > floor, basis.mT @ skew @ basis / total, 0)
-    return basis @ rotated @ basis.mT
+    return torch.where(finite, basis @ rotated @ basis.mT, torch.nan)
 
 
 def _solve_lyapunov_by_doubling(stretch: Tensor, skew: Tensor, lower: float, upper: float) -> Tensor:

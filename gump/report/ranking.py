@@ -67,7 +67,8 @@ def rank(records: Sequence[Record]) -> list[Candidate]:
     def place(point: Candidate) -> tuple[object, ...]:
         if not found[point.variant]:
             return True, -point.num_runs, point.variant
-        return False, -point.num_runs, -sign * point.measure.mean, point.loss.mean, point.variant
+        mean = float(f"{point.measure.mean:.5g}")  # records keep seven digits, so that equals differ by their rounding
+        return False, -point.num_runs, -sign * mean, point.loss.mean, point.variant
 
     return sorted(candidates, key=place)
 

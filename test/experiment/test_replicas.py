@@ -349,8 +349,9 @@ def test_a_trainer_that_nobody_needs_any_more_is_gone_at_once() -> None:
         gc.enable()
 
 
-def test_one_replica_that_diverges_leaves_the_others_alone() -> None:
-    chosen, dataset, models = setting("GCN", 2)
+@pytest.mark.parametrize("name", ["GCN", "GIN-GUMP", "GraphConv-GUMP, polar, residual", "GCN-GUMP, Newton-Schulz"])
+def test_one_replica_that_diverges_leaves_the_others_alone(name: str) -> None:
+    chosen, dataset, models = setting(name, 2)
     splits = [chosen.protocol.split(dataset, index) for index in range(2)]
     with torch.no_grad():
         next(models[0].parameters()).fill_(torch.nan)

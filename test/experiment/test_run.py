@@ -113,10 +113,47 @@ def test_what_is_finished_is_not_trained_again(tmp_path: Path) -> None:
 def test_what_a_killed_process_left_beside_a_finished_run_is_removed(tmp_path: Path) -> None:
     config, folder = tiny_config(train={"epochs": 1}), tmp_path / "test/tiny"
     list(Runner(tmp_path).run(config))
-    for name in ("000.ckpt", ".000.ckpt.a1", ".001.json.b2"):
+    with subprocess.Popen(["true"]) as ended:
+        ended.wait()
+    mine, living = f".000.ckpt.{os.getpid()}-a1", f".000.ckpt.{os.getppid()}-a1"
+    for name in ("000.ckpt", ".000.ckpt.a1", f".000.json.{ended.pid}-a1", mine, living, ".001.json.b2"):
         (folder / name).write_bytes(b"half")
     list(Runner(tmp_path).run(config, [0]))
-    assert {path.name for path in folder.iterdir()} == {"000.json", "001.json", ".001.json.b2"}
+    assert {path.name for path in folder.iterdir()} == {"000.json", "001.json", ".001.json.b2", living}, "which is being written"
+
+
+def test_what_replaces_a_run_that_diverged_removes_what_that_left(tmp_path: Path) -> None:
+    for lr, status in ((1e30, "diverged"), (1e-3, "finished")):
+        (record,) = Runner(tmp_path, overwrite=True).run(tiny_config(train={"lr": lr}), [0])
+        assert record.status == status
+        assert bool(list(tmp_path.rglob("*.diverged.ckpt"))) is (status == "diverged")
+
+
+def test_runs_that_replace_others_keep_the_checkpoint_of_an_interrupted_group(tmp_path: Path) -> None:
+    old, new = tiny_config(protocol={"num_runs": 4}, train={"epochs": 2}), tiny_config(protocol={"num_runs": 4}, train={"lr": 0.5})
+    list(Runner(tmp_path, num_replicas=2).run(old))
+
+    def interrupt(config: Config, index: int, epoch: int, results: dict[str, float]) -> None:
+        if epoch == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        list(Runner(tmp_path, num_replicas=2, overwrite=True, watches=[interrupt], save_every_s=0).run(new, [0, 1]))
+    assert [path.name for path in tmp_path.rglob("*.ckpt")] == ["000-001.ckpt"]
+    list(Runner(tmp_path, num_replicas=2, overwrite=True).run(new, [2, 3]))
+    assert [path.name for path in tmp_path.rglob("*.ckpt")] == ["000-001.ckpt"]
+    seen: list[int] = []
+    watch = [lambda config, index, epoch, results: seen.append(epoch)]
+    list(Runner(tmp_path, num_replicas=2, overwrite=True, watches=watch).run(new))
+    assert seen == [2, 3]
+    assert not list(tmp_path.rglob("*.ckpt"))
+
+
+@pytest.mark.parametrize(("kind", "num_replicas"), [("MPNN", 2), ("GUMP", None)])
+def test_other_precision_is_refused_where_it_would_not_be_kept(kind: str, num_replicas: int | None, tmp_path: Path) -> None:
+    config = tiny_config(train={"precision": "bf16-mixed"}, model={"kind": kind})
+    with pytest.raises(ValueError, match=r"'train\.precision' must be '32-true' .* \(got 'bf16-mixed'\)"):
+        list(Runner(tmp_path, num_replicas=num_replicas).run(config))
 
 
 def test_settings_with_many_digits_are_those_of_the_record(tmp_path: Path) -> None:
@@ -259,7 +296,7 @@ def test_a_checkpoint_of_another_torch_or_device_is_not_used(change: str, tmp_pa
         monkeypatch.setattr(torch, "__version__", "0.1")
     else:
         real = torch.load(tmp_path / "test/tiny/000.ckpt", weights_only=True)
-        write_checkpoint(tmp_path / "test/tiny/000.ckpt", real.pop("identity").replace('"cpu"', '"cuda"'), real)
+        write_checkpoint(tmp_path / "test/tiny/000.ckpt", real.pop("identity").replace('"cpu: ', '"cuda: '), real)
     list(Runner(tmp_path, watches=[interrupt]).run(tiny_config(), [0]))
     assert epochs == [1, 2, 1, 2, 3]
 

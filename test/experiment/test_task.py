@@ -24,6 +24,14 @@ def test_every_task_of_a_dataset_can_be_judged() -> None:
     assert set(TASKS) == set(NAMES)
 
 
+def test_equal_shares_of_right_answers_are_equal_numbers_of_one_model_and_of_several() -> None:
+    task, y = TASKS["multiclass"], torch.zeros(10, dtype=torch.long)
+    out = torch.nn.functional.one_hot(torch.tensor([0] * 9 + [1]), 2).float()
+    assert float(task.judge(out, y)) == 0.9
+    assert float(task.judge(out, y.view(-1, 1))) == 0.9
+    assert task.judge_each(out.expand(3, 10, 2), y.expand(3, 10)).tolist() == [0.9] * 3
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_accuracy_is_that_of_scikit_learn(seed: int) -> None:
     out, y = numbers(seed, 50, 4), torch.arange(50) % 4

@@ -26,6 +26,13 @@ def test_less_is_better_for_errors_and_the_loss_decides_between_equals():
     assert [c.variant for c in rank([run("a", 0, 0.7, 2.0), run("b", 0, 0.7, 1.0)])] == ["b", "a"]
 
 
+def test_the_loss_decides_between_equals_that_records_have_rounded():
+    shares = {"a": [31, 33], "b": [32, 32]}  # of 60
+    losses = {"a": 1.0, "b": 0.5}
+    records = [run(name, i, round(n / 60, 7), losses[name]) for name, right in shares.items() for i, n in enumerate(right)]
+    assert [candidate.variant for candidate in rank(records)] == ["b", "a"]
+
+
 def test_a_point_does_not_win_by_losing_its_bad_runs():
     records = [run("a", 0, 0.9), run("a", 1, None), run("b", 0, 0.8), run("b", 1, 0.8), run("c", 0, 0.1)]
     ranked = rank(records)
