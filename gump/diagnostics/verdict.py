@@ -59,9 +59,10 @@ def verdict(measured: Bottleneck) -> Verdict:
     **Depth.** The diameter, so that every vertex can hear every other; at least 2, since shallower models are no test of depth, and at most
     100. A question about nearer vertices needs fewer layers. A wave passes, so more layers than the distance do not help by themselves.
 
-    **Walk.** A random walk forgets where it began in about :math:`1 / \lambda` steps, with the spectral gap :math:`\lambda`, and needs the
-    commute time from one of the two worst vertices to the other and back. A random cubic graph of :math:`n` vertices has about 17, since its
-    gap is near :math:`1 - 2 \sqrt{2} / 3` (`Friedman 2008 <https://arxiv.org/abs/cs/0405020>`_), and :math:`5 n`, which was measured. Both
+    **Walk.** A random walk that rests half of the time forgets where it began in about :math:`2 / \lambda` steps, with the spectral gap
+    :math:`\lambda`; one that never rests may not forget at all, for on a tree or an even ring every other step is on the same side. It needs
+    the commute time from one of the two worst vertices to the other and back. A random cubic graph of :math:`n` vertices has about 35, since
+    its gap is near :math:`1 - 2 \sqrt{2} / 3` (`Friedman 2008 <https://arxiv.org/abs/cs/0405020>`_), and :math:`5 n`, which was measured. Both
     are long where much lies behind few edges and where it is a long way alike, so that they do not tell the two apart.
 
     What it does not see: what the question is. A bottleneck that no answer has to pass does no harm. Nor a bar between two parts that has
@@ -137,12 +138,12 @@ def _reason(measured: Bottleneck, depth: int) -> str:
 
 
 def _walk(measured: Bottleneck) -> str:
-    steps = counted(round(1 / max(measured.spectral_gap, 1e-12)), "step")
+    steps = counted(round(2 / max(measured.spectral_gap, 1e-12)), "step")
     source, target = measured.pair
     return (
-        f"a random walk forgets where it began in about {steps} (1 / spectral gap) and takes {measured.commute_time:,.0f} from vertex "
-        f"{source:,} to vertex {target:,} and back (commute time), where on a random graph of this size with three edges at each vertex it "
-        f"would be about 17 and {5 * measured.component_nodes:,}; few edges and a long way make both long alike"
+        f"a random walk that rests half of the time forgets where it began in about {steps} (2 / spectral gap), and one that never rests "
+        f"takes {measured.commute_time:,.0f} from vertex {source:,} to vertex {target:,} and back (commute time); on a random graph of this size "
+        f"with three edges at each vertex it would be about 35 and {5 * measured.component_nodes:,}; few edges and a long way make both long alike"
     )
 
 

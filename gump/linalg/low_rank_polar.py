@@ -119,7 +119,7 @@ class _Basis(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
         columns, transform, block = ctx.saved_tensors
         grad_columns = grad @ transform.mT.to(grad.dtype).index_select(0, block)
-        grad_transform = torch.zeros_like(transform).index_add_(0, block, (columns.mT @ grad).to(transform.dtype))
+        grad_transform = torch.zeros_like(transform).index_add(0, block, (columns.mT @ grad).to(transform.dtype))
         return grad_columns, grad_transform, None
 
     @staticmethod

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -88,6 +88,10 @@ class ArcNeighborLoader(DataLoader[Data]):
         transform: Callable[[Data], Data] | None = None,
         **kwargs: Any,
     ) -> None:
+        if not isinstance(num_neighbors, Iterable):
+            raise ValueError(
+                f"'num_neighbors' must be a list of one number for each hop (got {num_neighbors}); pass [{num_neighbors}] for a single hop"
+            )
         if len(num_neighbors) == 0 or any(size < 1 and size != -1 for size in num_neighbors):
             raise ValueError(f"'num_neighbors' must be, for one hop or more, at least 1, or -1 for all (got {list(num_neighbors)})")
         for argument, value, least in (("batch_size", batch_size, 1), ("seed", seed, 0)):

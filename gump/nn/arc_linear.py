@@ -9,6 +9,7 @@ from torch import Tensor
 
 from gump.line_graph import EulerianLineGraph
 from gump.nn.incidence import at_arcs
+from gump.nn.linear import is_hooked
 
 
 class ArcFeatures(NamedTuple):
@@ -59,6 +60,11 @@ class ArcLinear(torch.nn.Linear):
         first, second = vertices.split(self.out_features, dim=1)
         out = at_arcs(first, second, h.line_graph, h.mask)
         return out if h.attr is None else out + h.attr @ self.weight[:, 2 * width :].t()
+
+
+def input_of(layer: ArcLinear, h: Tensor | ArcFeatures) -> Tensor | ArcFeatures:
+    """What to give a layer: features as they are, or their rows if it has hooks, which expect a tensor."""
+    return h.dense() if isinstance(h, ArcFeatures) and is_hooked(layer) else h
 
 
 def check_width(x: Tensor, arc_attr: Tensor | None, in_channels: int) -> None:

@@ -7,15 +7,17 @@ from pathlib import Path
 
 import torch
 from torch import Tensor
+from torch.nn.functional import leaky_relu
 
 from gump.kernels import runs_kernels
 from gump.linalg import LowRankBlocks, Tiles, even_blocks, grover, low_rank_polar, polar_factor
 from gump.linalg.perturbed_polar import perturbed, perturbed_polar
 from gump.linalg.polar import quintics_within
 from gump.line_graph import BlockGroup, EulerianLineGraph
-from gump.nn.arc_linear import check_width
+from gump.nn.arc_linear import ArcFeatures, check_width
 from gump.nn.arguments import check_counts, check_name
 from gump.nn.incidence import at_arcs
+from gump.nn.linear import is_hooked
 from gump.nn.pair_score import pair_scores
 
 SCORE_RANK, MAX_BLOCK = 8, 64
@@ -141,6 +143,11 @@ class Coin(torch.nn.Module):
 
     def forward(self, x: Tensor, line_graph: EulerianLineGraph, arc_attr: Tensor | None = None) -> list[Tensor]:
         """Computes the coins of the vertices up to ``max_block`` from vertex features and arc attributes."""
+        if x.size(0) != line_graph.num_nodes:
+            raise ValueError(
+                f"'x' must have a row for each of the {line_graph.num_nodes} vertices of 'line_graph' (got {x.size(0)}); pass 'num_nodes' to "
+                f"gump.EulerianLineGraph.from_edge_index"
+            )
         self._check_memory(line_graph, x)
         if self.kind in ("grover", "ones"):
             like = x if x.dtype == torch.float64 else x.float()
@@ -193,7 +200,7 @@ class Coin(torch.nn.Module):
         if self.kind in ("grover", "ones") or self.bilinear:
             return 0
         pairs = 2 * num_transitions * self.lin_score.in_features
-        return pairs if pairs <= 2 * KEEP else 0
+        return pairs if pairs <= 2 * KEEP or self._hooked else 0
 
     def scores(self, x: Tensor, line_graph: EulerianLineGraph, arc_attr: Tensor | None = None) -> list[Tensor]:
         r"""Computes the attention scores :math:`\mathbf{B}_v` of the vertices up to ``max_block``."""
@@ -203,6 +210,8 @@ class Coin(torch.nn.Module):
         sizes = [g.num_blocks * g.degree for g in groups]
         terms = self._bilinear_terms if self.bilinear else self._additive_terms
         rows, columns = terms(x, line_graph, arc_attr, slice(sum(sizes)))
+        if not self.bilinear and self._hooked:
+            return self._called_pair_scores(rows, columns, groups)
         if not self.bilinear:
             keep = self._kept_pairs(sum(g.num_blocks * g.degree**2 for g in groups)) > 0
             listed = [(g.degree, g.num_blocks) for g in groups]
@@ -223,6 +232,8 @@ class Coin(torch.nn.Module):
         :math:`\mathbf{W}_t[\mathbf{x}_v ; \mathbf{x}_w]` for the arc to w. What the column has of :math:`\mathbf{x}_v` is added to the rows
         instead, since only sums count.
         """
+        if self._hooked:
+            return self._called_terms(x, line_graph, arc_attr, arcs)
         source, target, width = self.lin_source.weight, self.lin_target.weight, x.size(-1)
         return self._terms(x, line_graph, arc_attr, arcs, source, target, source[:, width : 2 * width] + target[:, :width])
 
@@ -231,12 +242,16 @@ class Coin(torch.nn.Module):
     ) -> tuple[Tensor, Tensor]:
         """The two factors of the scores, for every row and for every column of the blocks."""
         rank, width = self.score_rank, x.size(-1)
-        source, target = self.lin_source.weight[:rank], self.lin_target.weight[:rank]
-        at_vertex = source[:, width : 2 * width], target[:, :width]
-        terms = self._terms(x, line_graph, arc_attr, arcs, source, target, *at_vertex)
+        if self._hooked:
+            rows, columns = self._called_terms(x, line_graph, arc_attr, arcs)
+            terms, weight = (rows[:, :rank], columns[:, :rank]), self._called_weight()[:rank]
+        else:
+            source, target, weight = self.lin_source.weight[:rank], self.lin_target.weight[:rank], self.lin_score.weight[0, :rank]
+            at_vertex = source[:, width : 2 * width], target[:, :width]
+            terms = self._terms(x, line_graph, arc_attr, arcs, source, target, *at_vertex)
         dtype = x.dtype if x.dtype == torch.float64 else torch.float32
         left, right = (term.to(dtype).tanh() for term in terms)
-        return left * self.lin_score.weight[0, :rank].to(dtype), right
+        return left * weight.to(dtype), right
 
     def _terms(
         self,
@@ -260,6 +275,37 @@ class Coin(torch.nn.Module):
             rows = rows + arc_attr[line_graph.reverse[arcs]] @ source[:, 2 * width :].t()
             columns = columns + arc_attr[arcs] @ target[:, 2 * width :].t()
         return rows, columns
+
+    @property
+    def _hooked(self) -> bool:
+        """Whether a layer has hooks, so that all are called."""
+        return any(is_hooked(layer) for layer in self.children())
+
+    def _called_terms(
+        self, x: Tensor, line_graph: EulerianLineGraph, arc_attr: Tensor | None, arcs: slice
+    ) -> tuple[Tensor, Tensor]:
+        """What the layers, called on the arc features, make of the arcs of a slice, for rows and for columns."""
+        check_width(x, arc_attr, self.lin_source.in_features)
+        h = ArcFeatures(x, line_graph, arc_attr).dense()
+        return self.lin_source(h[line_graph.reverse[arcs]]), self.lin_target(h[arcs])
+
+    def _called_pair_scores(self, rows: Tensor, columns: Tensor, groups: list[BlockGroup]) -> list[Tensor]:
+        """What :func:`gump.nn.pair_score.pair_scores` computes, by one call of the layer for all pairs."""
+        pairs, sizes = [], [g.num_blocks * g.degree for g in groups]
+        for group, row, column in zip(groups, rows.split(sizes), columns.split(sizes), strict=True):
+            shape = (group.num_blocks, group.degree, row.size(-1))
+            pair = row.reshape(shape).unsqueeze(2) + column.reshape(shape).unsqueeze(1)
+            pairs.append(leaky_relu(pair, self.negative_slope).flatten(0, 2))
+        scores = self.lin_score(torch.cat(pairs)).squeeze(-1).tanh()
+        parts = scores.split([g.num_blocks * g.degree**2 for g in groups])
+        return [part.view(g.num_blocks, g.degree, g.degree) for g, part in zip(groups, parts, strict=True)]
+
+    def _called_weight(self) -> Tensor:
+        """The weights of bilinear scores, of which hubs need each by itself, as what the layer makes of unit vectors."""
+        like = next(self.lin_score.parameters())  # a pruned weight may have the type that the layer once had
+        with torch.autocast(like.device.type, enabled=False):
+            unit: Tensor = self.lin_score(torch.eye(self.lin_score.in_features, dtype=like.dtype, device=like.device))
+        return unit.squeeze(-1)
 
     def project_all(self, scores: list[Tensor]) -> list[Tensor]:
         """Makes coins of the scores of every degree, from the smallest; bounded ones all together."""

@@ -18,8 +18,7 @@ def linear(layer: torch.nn.Linear, x: Tensor, mask: Tensor | None = None, act: C
         act: The nonlinearity that follows; by default none.
     """
     weight = layer.weight
-    hooked = layer._forward_hooks or layer._forward_pre_hooks or layer._backward_hooks or layer._backward_pre_hooks
-    if x.dim() == 2 and not hooked and runs_kernels(x, weight) and not torch.is_autocast_enabled("cuda"):
+    if x.dim() == 2 and not is_hooked(layer) and runs_kernels(x, weight) and not torch.is_autocast_enabled("cuda"):
         from gump.kernels.linear import holds
         from gump.kernels.linear import linear as fused_linear
 
@@ -29,6 +28,11 @@ def linear(layer: torch.nn.Linear, x: Tensor, mask: Tensor | None = None, act: C
             return out if act is None or relu else act(out)
     out = layer(x)
     return out if act is None else act(out)
+
+
+def is_hooked(layer: torch.nn.Module) -> bool:
+    """Whether a layer has hooks, such as pruning puts there: it must then be called, and neither its weight read nor its work done elsewhere."""
+    return bool(layer._forward_hooks or layer._forward_pre_hooks or layer._backward_hooks or layer._backward_pre_hooks)
 
 
 def is_relu(act: Callable[[Tensor], Tensor] | None) -> bool:

@@ -115,7 +115,7 @@ class _PairScores(torch.autograd.Function):
         pair, weight, scores = ctx.saved_tensors
         grad_pair, grad_weight = _grad(grad, scores, pair, weight, ctx.negative_slope)
         parts = _pairs_of(grad_pair, ctx.sizes)
-        grad_row, grad_column = (torch.cat([part.sum(k).flatten(-3, -2) for part in parts], dim=-2) for k in (-2, -3))
+        grad_row, grad_column = (torch.cat([_below_each_other(part.sum(k)) for part in parts], dim=-2) for k in (-2, -3))
         return grad_row, grad_column, grad_weight, None, None
 
     @staticmethod
@@ -201,10 +201,15 @@ def _rows_of(rows: Tensor, sizes: Sizes) -> list[Tensor]:
     return [part.unflatten(-2, (n, d)) for part, (d, n) in zip(parts, sizes, strict=True)]
 
 
+def _below_each_other(blocks: Tensor) -> Tensor:
+    """The rows of all blocks; ``vectorize=True`` of torch's Jacobian knows no ``flatten``."""
+    return blocks.reshape(*blocks.shape[:-3], blocks.size(-3) * blocks.size(-2), blocks.size(-1))
+
+
 def _pairs_of(pairs: Tensor, sizes: Sizes) -> list[Tensor]:
     """Pairs as the blocks that they belong to, :math:`(*, n, d, d, F)` for every degree."""
     parts = pairs.split([n * d**2 for d, n in sizes], -2)
-    return [part.unflatten(-2, (n, d, d)) for part, (d, n) in zip(parts, sizes, strict=True)]
+    return [part.reshape(*part.shape[:-2], n, d, d, part.size(-1)) for part, (d, n) in zip(parts, sizes, strict=True)]
 
 
 def _grad(grad: Tensor, scores: Tensor, pair: Tensor, weight: Tensor, negative_slope: float) -> tuple[Tensor, Tensor]:

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from gump.kernels.once_differentiable import once_differentiable
-from gump.nn.linear import is_relu, linear
-from gump.nn.propagation import Propagation, SparseOperator
+from gump.nn.linear import is_hooked, is_relu, linear
+from gump.nn.propagation import Propagation, SparseOperator, check_states
 
 
 def propagated_linear(
@@ -36,12 +36,13 @@ def propagated_linear(
         - **input:** :math:`(A, F_{in})`
         - **output:** :math:`(A, F_{out})`
     """
-    operator, hooks = propagate.operator, bool(layer._forward_pre_hooks or layer._forward_hooks)  # such as pruning puts there
-    if operator is None or layer.bias is None or hooks or torch.is_autocast_enabled(h.device.type):
+    operator = propagate.operator
+    if operator is None or layer.bias is None or is_hooked(layer) or torch.is_autocast_enabled(h.device.type):
         return linear(layer, propagate(h, scale), propagate.mask, act)
     weight, bias = layer.weight, layer.bias
     if len({h.dtype, weight.dtype, operator.row_values.dtype}) > 1:
         return linear(layer, propagate(h, scale), propagate.mask, act)
+    check_states(h, propagate.line_graph)
     relu = is_relu(act)
     out: Tensor = _PropagatedLinear.apply(operator.row_values, h, weight, bias, scale, operator, relu)
     return out if act is None or relu else act(out)
@@ -81,7 +82,7 @@ class _PropagatedLinear(torch.autograd.Function):
             grad_h = ctx.operator.transposed(grad)
             grad_h = grad_h if scale is None else grad_h.addcmul_(scale, grad)
         if for_scale:
-            grad_scale = torch.dot(grad.flatten(), h.flatten()).view_as(scale)
+            grad_scale = torch.dot(grad.reshape(-1), h.reshape(-1)).view_as(scale)
         return grad_values, grad_h, grad_weight, grad_bias, grad_scale, None, None
 
 

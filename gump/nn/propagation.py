@@ -13,7 +13,10 @@ from gump.kernels import runs_kernels
 from gump.kernels.once_differentiable import once_differentiable
 from gump.linalg import LowRankBlocks
 from gump.line_graph import CompressedTransitions, EulerianLineGraph
-from gump.nn.rows import flat_index, put_rows, replicas_first
+from gump.nn.rows import add_rows, flat_index, put_rows, replicas_first, select_rows
+
+BATCHED: Any = torch._C._parse_dispatch_key("Batched")
+"""The mark of gradients that ``torch.autograd.grad`` takes with ``is_grads_batched=True``."""
 
 
 class Propagation:
@@ -56,17 +59,30 @@ class Propagation:
                 f"'blocks' and 'hubs' must cover the {len(line_graph.groups)} degrees of 'line_graph' (got {num_groups}); the coin "
                 f"that made the blocks makes the hubs, see gump.nn.Coin.hubs"
             )
+        for group, block in zip(line_graph.groups, blocks, strict=False):  # those of hubs have no blocks
+            if tuple(block.shape) != (group.num_blocks, group.degree, group.degree):
+                raise ValueError(
+                    f"'blocks' must have shape {[group.num_blocks, group.degree, group.degree]} for the vertices of degree {group.degree} in "
+                    f"'line_graph' (got {list(block.shape)}); compute them with this line graph"
+                )
         self.blocks, self.line_graph, self.hubs, self.mask = blocks, line_graph, hubs, mask
         self._sparse: SparseOperator | None = None
         self._flat: tuple[Tensor, tuple[tuple[int, int], ...]] | None = None  # the entries of all blocks, where a kernel reads them
         self._num_dense = sum(g.num_blocks * g.degree for g in line_graph.groups[: len(blocks)])  # arcs that hubs do not own
-        self.sparse = (line_graph.device.type == "cpu" and torch.backends.mkl.is_available()) if sparse is None else sparse
-        if self.sparse and blocks:
+        self._wants_sparse = sparse
+        faster = line_graph.device.type == "cpu" and torch.backends.mkl.is_available() and not _is_transformed()
+        if blocks and (faster if sparse is None else sparse):
             values = torch.cat([b.flatten() for b in blocks])
             self._sparse = SparseOperator(values, *line_graph.compressed(line_graph.groups[len(blocks) - 1].degree))
 
+    @property
+    def sparse(self) -> bool:
+        """Whether the operator is one sparse matrix, but for hubs. Under ``torch.func`` only if that was asked for."""
+        return self._sparse is not None and (self._wants_sparse is True or not _is_transformed())
+
     def __call__(self, h: Tensor, scale: Tensor | None = None) -> Tensor:
         """Propagates one step; with ``scale`` adds that multiple of what was there, as GIN does."""
+        check_states(h, self.line_graph)
         if not self.blocks and self.hubs is None:
             return h if scale is None else torch.addcmul(h, scale, h)
         own = self.blocks[0].dtype if self.hubs is None else self.hubs.core.dtype
@@ -92,7 +108,7 @@ class Propagation:
 
     def _in_one_pass(self, h: Tensor) -> Tensor:
         """Makes both moves at once, but for hubs: what the reverses of their arcs get is not said."""
-        if self._sparse is not None:
+        if self.sparse and self._sparse is not None:
             out: Tensor = _SparseProduct.apply(self._sparse.row_values, h, self._sparse)
             return out
         return self._by_kernel(h)
@@ -100,7 +116,7 @@ class Propagation:
     @property
     def operator(self) -> SparseOperator | None:
         """The sparse matrix, if it is all that there is to the operator: no hubs, and no padding to leave out."""
-        return self._sparse if self.hubs is None and self.mask is None else None
+        return self._sparse if self.sparse and self.hubs is None and self.mask is None else None
 
     def _has_kernel(self, h: Tensor) -> bool:
         if not runs_kernels(h, *self.blocks):
@@ -139,6 +155,22 @@ class Propagation:
         if not self.line_graph.groups:
             return torch.zeros(size, device=self.line_graph.device).to_sparse()
         return torch.sparse_coo_tensor(self.line_graph.transitions(), self.values(), size, check_invariants=False).coalesce()
+
+
+def check_states(h: Tensor, line_graph: EulerianLineGraph) -> None:
+    """Refuses states that are not those of the arcs of a line graph."""
+    if h.size(0) != line_graph.num_arcs:
+        raise ValueError(f"'h' must have a row for each of the {line_graph.num_arcs} arcs of 'line_graph' (got {h.size(0)})")
+
+
+def _is_transformed() -> bool:
+    """Whether the transforms of ``torch.func`` are at work, for which torch has no sparse matrices."""
+    return bool(torch._C._are_functorch_transforms_active())
+
+
+def _is_batched(grad: Tensor) -> bool:
+    """Whether a gradient stands for many, as under ``torch.func.vmap`` and where ``torch.autograd`` takes those of many results at once."""
+    return torch._C._functorch.is_batchedtensor(grad) or torch._C._dispatch_keys(grad).has(BATCHED)
 
 
 class _Involution(torch.autograd.Function):
@@ -202,10 +234,16 @@ class SparseOperator:
 
     def transposed(self, grad: Tensor) -> Tensor:
         """Pulls a gradient back to the states."""
+        if _is_batched(grad):  # of which torch's sparse products know nothing
+            arc, other = _ends(self._by_column)
+            return add_rows(self._column_values.unsqueeze(-1) * select_rows(grad, other), arc, grad.size(0))
         return _product(self._by_column, self._column_values, grad)
 
     def sample(self, grad: Tensor, h: Tensor) -> Tensor:
         """Pulls a gradient back to the entries, in the order of the rows."""
+        if _is_batched(grad):
+            arc, other = _ends(self._by_row)
+            return (select_rows(grad, arc) * select_rows(h, other)).sum(-1)
         return torch.sparse.sampled_addmm(self._matrix, grad.contiguous(), h.t(), beta=0.0).values()
 
 
@@ -227,6 +265,12 @@ class _SparseProduct(torch.autograd.Function):
 def _compressed(layout: CompressedTransitions, values: Tensor) -> Tensor:
     size = (layout.pointer.numel() - 1,) * 2
     return torch.sparse_csr_tensor(layout.pointer, layout.arc, values, size, check_invariants=False)
+
+
+def _ends(layout: CompressedTransitions) -> tuple[Tensor, Tensor]:
+    """The two arcs of every transition, that by which they are grouped first."""
+    number = torch.arange(layout.pointer.numel() - 1, device=layout.pointer.device)
+    return number.repeat_interleave(layout.pointer.diff(), output_size=layout.arc.numel()), layout.arc.long()
 
 
 def _product(layout: CompressedTransitions, values: Tensor, h: Tensor) -> Tensor:

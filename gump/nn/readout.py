@@ -6,6 +6,7 @@ from torch import Tensor
 from gump.line_graph import EulerianLineGraph
 from gump.nn.arguments import can_look
 from gump.nn.incidence import sum_of_incoming
+from gump.nn.propagation import check_states
 
 
 def mean_of_incoming(h: Tensor, line_graph: EulerianLineGraph, mask: Tensor | None = None) -> Tensor:
@@ -21,6 +22,7 @@ def mean_of_incoming(h: Tensor, line_graph: EulerianLineGraph, mask: Tensor | No
         - **input:** :math:`(A, F)`
         - **output:** :math:`(N, F)`
     """
+    check_states(h, line_graph)
     listed = line_graph.listed.to(h.dtype).unsqueeze(-1) if line_graph.directed else None
     total = sum_of_incoming(h if listed is None else h * listed, line_graph, mask)
     if mask is None and can_look(line_graph.arcs):

@@ -155,13 +155,29 @@ def test_a_bound_is_called_one(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_gap_and_commute_time_are_put_in_words() -> None:
     assert verdict(bottleneck(*path(3))).walk == (
-        "a random walk forgets where it began in about 1 step (1 / spectral gap) and takes 8 from vertex 0 to vertex 2 and back (commute time), "
-        "where on a random graph of this size with three edges at each vertex it would be about 17 and 15; few edges and a long way make both "
-        "long alike"
+        "a random walk that rests half of the time forgets where it began in about 2 steps (2 / spectral gap), and one that never rests takes 8 "
+        "from vertex 0 to vertex 2 and back (commute time); on a random graph of this size with three edges at each vertex it would be about "
+        "35 and 15; few edges and a long way make both long alike"
     )
     random = bottleneck(*of(nx.random_regular_graph(3, 500, seed=0)))
-    assert 1 / random.spectral_gap == pytest.approx(17, rel=0.1)
+    assert 2 / random.spectral_gap == pytest.approx(35, rel=0.1)
     assert random.commute_time == pytest.approx(5 * 500, rel=0.2)
+
+
+@pytest.mark.parametrize(
+    ("graph", "steps"), [(path(2), "1 step"), (clique(3), "1 step"), (ring(4), "2 steps"), (path(40), "617 steps")]
+)
+def test_a_walk_forgets_at_the_rate_of_one_that_rests_half_of_the_time_since_others_may_be_periodic(
+    graph: Graph, steps: str
+) -> None:
+    measured = bottleneck(*graph)
+    assert f" in about {steps} (2 / spectral gap)" in verdict(measured).walk
+    edge_index, num_nodes = graph
+    step = torch.zeros(num_nodes, num_nodes, dtype=torch.float64)
+    step[tuple(edge_index)] = step[tuple(edge_index.flip(0))] = 1
+    rests = (step / step.sum(1, keepdim=True) + torch.eye(num_nodes)) / 2
+    slowest = torch.linalg.eigvals(rests).abs().sort().values[-2].item()
+    assert 1 / (1 - slowest) == pytest.approx(2 / measured.spectral_gap), "the walk's own relaxation time"
 
 
 def test_depth_is_the_diameter_within_reason() -> None:

@@ -307,6 +307,7 @@ def test_a_sampled_step_of_training_has_finite_gradients() -> None:
     [
         ({"num_neighbors": []}, r"'num_neighbors' must be, for one hop or more, at least 1, or -1 for all \(got \[\]\)"),
         ({"num_neighbors": [3, 0]}, r"got \[3, 0\]"),
+        ({"num_neighbors": 2}, r"'num_neighbors' must be a list of one number for each hop \(got 2\); pass \[2\] for a single hop"),
         ({"batch_size": 0}, r"'batch_size' must be at least 1 \(got 0\)"),
         ({"seed": -1}, r"'seed' must be at least 0 \(got -1\)"),
         ({"input_nodes": torch.ones(3, dtype=torch.bool)}, r"as a mask, have one entry for each of 4 vertices \(got \[3\]\)"),

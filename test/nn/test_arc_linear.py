@@ -6,6 +6,7 @@ from graphs import SYMMETRIC, random_graph
 
 from gump import EulerianLineGraph
 from gump.nn import ArcFeatures, ArcLinear
+from gump.nn.arc_linear import input_of
 
 GRAPHS = {**SYMMETRIC, "random": random_graph(0)}
 
@@ -55,6 +56,16 @@ def test_a_tensor_is_taken_as_by_any_linear_layer(bias):
 def test_the_product_leaves_the_bias_out():
     h, layer = features("grid", 2), ArcLinear(8, 4).double()
     torch.testing.assert_close(layer.product(h), layer(h) - layer.bias)
+
+
+@pytest.mark.parametrize("hooked", [False, True])
+def test_a_layer_with_hooks_is_given_rows(hooked):
+    h, layer = features("grid", 2), ArcLinear(8, 4).double()
+    if hooked:
+        layer.register_forward_hook(lambda *_: None)
+    given = input_of(layer, h)
+    assert torch.equal(given, h.dense()) if hooked else given is h
+    assert input_of(layer, given) is given
 
 
 def test_repr_is_that_of_a_linear_layer():

@@ -6,6 +6,7 @@ from graphs import SYMMETRIC, random_graph, star
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn.functional import leaky_relu
+from torch.nn.utils.prune import identity, random_unstructured
 
 import gump.nn.coin
 from gump import EulerianLineGraph
@@ -297,6 +298,72 @@ def test_all_degrees_together_are_each_by_itself(kind):
     torch.testing.assert_close(together, alone)
     grads = [torch.autograd.grad(sum(c.pow(3).sum() for c in coins[1:]), scores[1:]) for coins in (together, alone)]
     torch.testing.assert_close(*grads)
+
+
+HOOKED = pytest.mark.parametrize("layer", ["lin_source", "lin_target", "lin_score"])
+SCORES = pytest.mark.parametrize("scores", ["additive", "bilinear"])
+
+
+@HOOKED
+@SCORES
+@pytest.mark.parametrize("max_block", [2, 64])
+@pytest.mark.parametrize("attr_width", [0, 2])
+def test_a_layer_with_hooks_is_called_and_the_coins_and_their_gradients_stay(attr_width, max_block, scores, layer):
+    line_graph, results, calls = EulerianLineGraph.from_edge_index(*GRAPHS["random"]), [], []
+    attr = normal(line_graph.num_arcs, attr_width, seed=5) if attr_width else None
+    for hooked in (False, True):
+        coin = coin_of("bounded", 6 + attr_width, scores=scores, max_block=max_block)
+        if hooked:
+            getattr(coin, layer).register_forward_hook(lambda *_: calls.append(1))
+        x = features(line_graph.num_nodes, "none").requires_grad_()
+        blocks = all_blocks(coin, x, line_graph, attr)
+        sum((b * normal(*b.shape, seed=b.size(-1))).sum() for b in blocks).backward()
+        results.append([*blocks, x.grad, *(p.grad for p in coin.parameters())])
+    torch.testing.assert_close(*results)
+    assert len(calls) == (2 if max_block < line_graph.max_degree else 1)
+
+
+@HOOKED
+@SCORES
+@pytest.mark.parametrize("max_block", [2, 64])
+def test_a_pruned_coin_learns_what_was_not_pruned_and_can_be_loaded(max_block, scores, layer):
+    line_graph = EulerianLineGraph.from_edge_index(*GRAPHS["random"])
+    x, (coin, other) = (
+        features(line_graph.num_nodes, "none"),
+        (coin_of("bounded", scores=scores, max_block=max_block) for _ in "ab"),
+    )
+    pruned = random_unstructured(getattr(coin, layer), "weight", 0.5)
+    for _ in range(2):  # a pruned weight is computed anew when the layer is called
+        sum((b * normal(*b.shape, seed=b.size(-1))).sum() for b in all_blocks(coin, x, line_graph)).backward()
+    assert not pruned.weight_orig.grad[pruned.weight_mask == 0].any()
+    assert pruned.weight_orig.grad[pruned.weight_mask == 1].all()
+    identity(getattr(other, layer), "weight")
+    other.load_state_dict(coin.state_dict())
+    for ours, theirs in zip(all_blocks(other, x, line_graph), all_blocks(coin, x, line_graph), strict=True):
+        assert torch.equal(ours, theirs)
+
+
+@SCORES
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_under_autocast_pruned_coins_are_those_of_the_weights(dtype, scores):
+    line_graph, coin = EulerianLineGraph.from_edge_index(*GRAPHS["random"]), coin_of("bounded", scores=scores, max_block=2).float()
+    x = features(line_graph.num_nodes, "none").to(dtype)
+    with torch.autocast("cpu", torch.bfloat16):
+        plain = all_blocks(coin, x, line_graph)
+        for layer in coin.children():
+            identity(layer, "weight")
+        pruned = all_blocks(coin, x, line_graph)
+    assert {b.dtype for b in pruned} == {torch.float32}
+    torch.testing.assert_close(pruned, plain, rtol=0, atol=0.05)
+
+
+@pytest.mark.parametrize("kind", COINS)
+def test_features_of_more_vertices_than_the_line_graph_has_are_refused(kind):
+    line_graph = EulerianLineGraph.from_edge_index(star(4)[0])
+    with pytest.raises(
+        ValueError, match=r"'x' must have a row for each of the 5 vertices of 'line_graph' \(got 7\); pass 'num_nodes'"
+    ):
+        coin_of(kind)(features(7, "none"), line_graph)
 
 
 @pytest.mark.parametrize(

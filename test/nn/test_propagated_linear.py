@@ -115,6 +115,28 @@ def test_a_graph_without_edges_is_legal(flavor):
     out.sum().backward()
 
 
+@pytest.mark.parametrize("scaled", [False, True])
+def test_gradients_of_many_results_at_once_are_those_of_each(scaled):
+    line_graph, blocks, h, layer = setting("random")
+    scale = torch.tensor(1.5, dtype=torch.float64, requires_grad=True) if scaled else None
+    inputs = [*blocks, h, *layer.parameters(), *([scale] if scaled else [])]
+    out, weights = (
+        propagated_linear(layer, h, Propagation(blocks, line_graph), scale, torch.relu),
+        normal(4, *h.shape[:1], 5).detach(),
+    )
+    together = torch.autograd.grad(out, inputs, weights, is_grads_batched=True, retain_graph=True)
+    each = [torch.autograd.grad(out, inputs, weight, retain_graph=True) for weight in weights]
+    torch.testing.assert_close(together, tuple(map(torch.stack, zip(*each, strict=True))))
+
+
+def test_states_of_other_arcs_are_refused():
+    line_graph, blocks, h, layer = setting("random")
+    with pytest.raises(
+        ValueError, match=rf"'h' must have a row for each of the {len(h)} arcs of 'line_graph' \(got {len(h) - 1}\)"
+    ):
+        propagated_linear(layer, h[1:], Propagation(blocks, line_graph))
+
+
 def test_layers_with_hooks_are_called():
     line_graph, h = EulerianLineGraph.from_edge_index(*path(5)), normal(8, 6, dtype=torch.float32).requires_grad_()
     propagate = Propagation(Coin(4)(normal(5, 2, dtype=torch.float32), line_graph), line_graph)

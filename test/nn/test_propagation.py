@@ -1,5 +1,6 @@
 """The propagation operator: a coin at every vertex, then the shift."""
 
+import re
 import sys
 import types
 
@@ -11,7 +12,7 @@ from torch.autograd import gradcheck
 import gump.nn.propagation
 from gump import EulerianLineGraph
 from gump.linalg import LowRankBlocks, Tiles, polar_factor
-from gump.nn import Propagation
+from gump.nn import GUMP, Propagation
 
 GRAPHS = {
     **SYMMETRIC,
@@ -194,6 +195,72 @@ def test_blocks_without_those_of_the_hubs_are_refused():
     line_graph, blocks, *_ = with_hubs("star", 3)
     with pytest.raises(ValueError, match=r"'blocks' and 'hubs' must cover the 2 degrees of 'line_graph' \(got 1\)"):
         Propagation(blocks, line_graph)
+
+
+@PATHS
+@pytest.mark.parametrize("shape", [(4, 1, 1), (6, 1, 1), (5, 1, 2), (5, 2, 1), (1, 5, 1, 1), (5,)])
+def test_blocks_of_another_shape_are_refused(shape, sparse):
+    line_graph, (_, center), _ = setting("star")
+    message = (
+        rf"'blocks' must have shape \[5, 1, 1\] for the vertices of degree 1 in 'line_graph' \(got {re.escape(str(list(shape)))}\)"
+    )
+    with pytest.raises(ValueError, match=message):
+        Propagation([normal(*shape), center], line_graph, sparse)
+
+
+@PATHS
+def test_states_of_other_arcs_are_refused(sparse):
+    line_graph, blocks, _ = setting("star")
+    with pytest.raises(ValueError, match=r"'h' must have a row for each of the 10 arcs of 'line_graph' \(got 11\)"):
+        Propagation(blocks, line_graph, sparse)(normal(11, 3))
+
+
+@pytest.mark.parametrize("at_hubs", [False, True])
+@pytest.mark.parametrize("inside", [False, True])
+def test_under_the_transforms_of_torch_func_a_step_is_the_same(inside, at_hubs):
+    line_graph, blocks, h, hubs = with_hubs("denser", 2)[:4] if at_hubs else (*setting("denser"), None)
+    outside = Propagation(blocks, line_graph, hubs=hubs)
+
+    def step(h):
+        return (Propagation(blocks, line_graph, hubs=hubs) if inside else outside)(h)
+
+    matrix, many = outside.matrix().to_dense().detach(), torch.stack([h, 2 * h + 1, h.cos()])
+    for dim in range(3):
+        out = torch.func.vmap(step, in_dims=dim, out_dims=dim)(many.movedim(0, dim).contiguous())
+        torch.testing.assert_close(out, (matrix @ many).movedim(0, dim))
+    torch.testing.assert_close(torch.func.grad(lambda h: step(h).pow(2).sum())(h), 2 * matrix.t() @ matrix @ h)
+    torch.testing.assert_close(step(h), matrix @ h)
+
+
+def test_gradients_of_many_results_at_once_are_those_of_each():
+    line_graph, blocks, h = setting("denser")
+    leaves = [t.requires_grad_() for t in (h, *blocks)]
+    out, weights = Propagation(blocks, line_graph)(h), normal(4, *h.shape, seed=2)
+    each = [torch.autograd.grad(out, leaves, weight, retain_graph=True) for weight in weights]
+    expected = tuple(map(torch.stack, zip(*each, strict=True)))
+    torch.testing.assert_close(torch.autograd.grad(out, leaves, weights, is_grads_batched=True, retain_graph=True), expected)
+    pull = torch.func.vmap(lambda weight: torch.autograd.grad(out, leaves, weight, retain_graph=True))
+    torch.testing.assert_close(pull(weights), expected)
+
+
+@pytest.mark.parametrize("settings", [{}, {"coin": "grover"}, {"conv": "gin"}, {"scores": "bilinear"}], ids=str)
+def test_a_model_under_the_transforms_of_torch_func_is_the_same(settings):
+    edge_index, num_nodes = GRAPHS["denser"]
+    torch.manual_seed(0)
+    models = [GUMP(3, 4, 2, **settings).double().eval() for _ in range(2)]
+    line_graph, many = EulerianLineGraph.from_edge_index(edge_index, num_nodes), normal(2, num_nodes, 3)
+
+    def run(x, model=models[0]):
+        return model(x, edge_index, line_graph=line_graph)
+
+    jacobian = torch.autograd.functional.jacobian(run, many[0])
+    torch.testing.assert_close(torch.func.jacrev(run)(many[0]), jacobian)
+    torch.testing.assert_close(torch.func.grad(lambda x: run(x).sum())(many[0]), jacobian.sum((0, 1)))
+    torch.testing.assert_close(torch.func.vmap(run)(many), torch.stack([run(x) for x in many]))
+    torch.testing.assert_close(torch.autograd.functional.jacobian(run, many[0], vectorize=True), jacobian)
+    state = torch.func.stack_module_state(models)
+    answers = torch.func.vmap(lambda *s: torch.func.functional_call(models[0], s, (many[0], edge_index)))(*state)
+    torch.testing.assert_close(answers, torch.stack([run(many[0], model) for model in models]))
 
 
 @PATHS

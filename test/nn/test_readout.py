@@ -48,6 +48,12 @@ def test_a_graph_without_edges_reads_zero():
     assert mean_of_incoming(torch.zeros(0, 3), line_graph).tolist() == [[0, 0, 0], [0, 0, 0]]
 
 
+def test_states_of_other_arcs_are_refused():
+    line_graph = EulerianLineGraph.from_edge_index(*path(3))
+    with pytest.raises(ValueError, match=r"'h' must have a row for each of the 4 arcs of 'line_graph' \(got 5\)"):
+        mean_of_incoming(torch.ones(5, 2), line_graph)
+
+
 @pytest.mark.parametrize("name", GRAPHS)
 def test_relabeling_the_vertices_permutes_the_result(name):
     edge_index, num_nodes = GRAPHS[name]

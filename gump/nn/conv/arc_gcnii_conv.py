@@ -8,7 +8,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from gump.nn.arc_linear import ArcFeatures, ArcLinear
+from gump.nn.arc_linear import ArcFeatures, ArcLinear, input_of
 from gump.nn.propagation import Propagation
 
 
@@ -63,6 +63,7 @@ class ArcGCNIIConv(torch.nn.Module):
         first: Tensor | None = None,
     ) -> Tensor:
         """Propagates, mixes in ``first``, if there is such a thing yet, and transforms; ``act`` is the nonlinearity that follows, if any."""
+        h = input_of(self.lin, h)
         if self.lin.in_features != self.lin.out_features:
             h = self.lin.product(h) if isinstance(h, ArcFeatures) else self.lin(h)
             out = propagate(h)  # with which the weights commute

@@ -286,6 +286,11 @@ class GUMP(torch.nn.Module):
             raise ValueError(
                 f"'line_graph' must be built with directed={self.directed}, as the model is (got {line_graph.directed})"
             )
+        if any(getattr(module, "explain", False) for module in self.encoder.modules()):
+            raise ValueError(
+                "'edge_mask_type' of an explainer must be None for GUMP (got a mask of edges), whose arcs are not edges in the order of "
+                "'edge_index'; explain vertex features"
+            )
         arc_attr, x = self._arc_attr(x, edge_weight, edge_attr, line_graph), self.base_dropout(x)
         if self.base is None:
             return Start(self.base_dropout(self.base_norm(self.encoder(x), mask)), line_graph, arc_attr)
@@ -320,6 +325,10 @@ class GUMP(torch.nn.Module):
         if edge_weight is not None and (width < self.edge_dim or self.base not in ("gcn", "graph")):
             columns.append(edge_weight.reshape(-1, 1))
             width += 1
+        if not columns and self.edge_dim:
+            raise ValueError(
+                f"'edge_attr' must have the {self.edge_dim} columns that 'edge_dim' says (got none); pass it, or set edge_dim=0"
+            )
         if width != self.edge_dim:
             advice = " or leave the weights out" if edge_weight is not None and width > self.edge_dim else ""
             raise ValueError(

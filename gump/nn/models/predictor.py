@@ -75,6 +75,8 @@ class GraphPredictor(_Predictor):
         **kwargs: Any,
     ) -> Tensor:
         """Predicts one row per graph; further arguments go to the encoder. Vertices that ``mask`` leaves out are padding."""
+        if batch is not None and batch.shape != x.shape[:1]:
+            raise ValueError(f"'batch' must have one entry for each of {x.size(0)} vertices (got {list(batch.shape)})")
         if mask is not None:
             x = self.encoder(x, edge_index, batch=batch, mask=mask, **kwargs)
             return self.head(self._pool_padded(x, batch, num_graphs, mask))

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 from graphs import SYMMETRIC, random_graph
-from torch.nn.utils.prune import random_unstructured
+from torch.nn.utils.prune import identity, random_unstructured
 
 from gump import EulerianLineGraph
 from gump.nn import ArcFeatures, Propagation, conv
@@ -119,15 +119,44 @@ def test_many_layers_of_the_gcnii_flavor_without_weights_are_a_resolvent_of_the_
 
 
 @LAYERS
-def test_a_pruned_layer_learns_and_what_was_pruned_does_not(name):
+@pytest.mark.parametrize("on_features", [False, True])
+@pytest.mark.parametrize("width", [4, 3])
+def test_a_pruned_layer_learns_and_what_was_pruned_does_not(name, on_features, width):
     propagate, features = setting("grid", 0)
-    layer, h = layer_of(name, 4, 4), features.dense().detach()
+    layer, h = layer_of(name, 4, width), features._replace(x=features.x.detach())
+    h = h if on_features else h.dense()
     random_unstructured(layer.lin, "weight", 0.5)
     for _ in range(2):  # a pruned weight is computed anew when the layer is called
         layer(h, propagate).sum().backward()
     pruned = layer.lin.weight_mask == 0
     assert not layer.lin.weight_orig.grad[pruned].any()
     assert layer.lin.weight_orig.grad[~pruned].all()
+
+
+@LAYERS
+@pytest.mark.parametrize("width", [4, 3])
+def test_the_hooks_of_a_layer_see_rows_and_change_what_it_returns(name, width):
+    propagate, features = setting("random", 0)
+    layer, seen = layer_of(name, 4, width), []
+    linear = [module for module in layer.modules() if isinstance(module, torch.nn.Linear)]
+    plain = layer(features, propagate)
+    hooks = [module.register_forward_hook(lambda _, inputs, out: seen.append(inputs[0])) for module in linear]
+    torch.testing.assert_close(layer(features, propagate), plain)
+    assert [h.shape[0] for h in seen] == [features.line_graph.num_arcs] * len(linear)
+    for hook in hooks:
+        hook.remove()
+    layer.lin.register_forward_hook(lambda _, inputs, out: out + 1)
+    assert not torch.allclose(layer(features, propagate), plain)
+
+
+@LAYERS
+def test_what_was_pruned_is_so_in_a_layer_that_loads_it(name):
+    propagate, features = setting("random", 0)
+    layer, other = layer_of(name, 4, 3), layer_of(name, 4, 3)
+    random_unstructured(layer.lin, "weight", 0.5)
+    identity(other.lin, "weight")
+    other.load_state_dict(layer.state_dict())
+    assert torch.equal(other(features, propagate), layer(features, propagate))
 
 
 @pytest.mark.parametrize(

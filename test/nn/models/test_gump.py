@@ -7,6 +7,7 @@ import scipy.linalg
 import torch
 from graphs import SYMMETRIC, random_graph, ring, star
 from torch_geometric.data import Batch, Data
+from torch_geometric.explain import Explainer, Explanation, GNNExplainer, ModelConfig
 from torch_geometric.nn import GCN
 
 from gump import EulerianLineGraph
@@ -259,7 +260,7 @@ def test_attributes_without_a_place_are_refused() -> None:
     for base in ("gin", None):
         with pytest.raises(ValueError, match=r"'edge_dim' must be .* 1 \(got 0\); pass edge_dim=1 or leave the weights out$"):
             GUMP(3, 8, 2, base=base)(x, edge_index, edge_weight=attr[:, 0])
-    with pytest.raises(ValueError, match="'edge_dim' must be"):
+    with pytest.raises(ValueError, match=r"'edge_attr' must have the 2 columns that 'edge_dim' says \(got none\)"):
         GUMP(3, 8, 2, edge_dim=2)(x, edge_index)
 
 
@@ -502,3 +503,29 @@ def test_base_dropout_drops_features_and_what_the_base_makes_of_them_in_training
     torch.testing.assert_close(model.eval().start(x, edge_index).x, whole)
     model.base_dropout.p = 0.0
     torch.testing.assert_close(model.train().start(x, edge_index).x, whole)
+
+
+def explained(edge_mask_type: str | None) -> Explanation:
+    torch.manual_seed(0)
+    model = GUMP(2, 8, 1, out_channels=1, norm=None, base_norm=None, act="tanh")
+    explainer = Explainer(
+        model,
+        GNNExplainer(epochs=20, lr=0.1),
+        explanation_type="model",
+        node_mask_type="object",
+        edge_mask_type=edge_mask_type,
+        model_config=ModelConfig(mode="regression", task_level="node", return_type="raw"),
+    )
+    path = torch.tensor([[0, 1, 2, 3, 4, 5], [1, 2, 3, 4, 5, 6]])
+    return explainer(torch.randn(7, 2), path, index=0)
+
+
+def test_explainers_of_pyg_find_the_vertices_that_decide() -> None:
+    mask = explained(None).node_mask.flatten()
+    assert mask[:2].min() > 0
+    assert mask[4:].abs().max() == 0, "what is beyond the reach of base GNN, layer and read-out explains nothing"
+
+
+def test_a_mask_of_edges_is_refused_since_it_would_be_laid_on_others() -> None:
+    with pytest.raises(ValueError, match=r"'edge_mask_type' of an explainer must be None for GUMP"):
+        explained("object")

@@ -1,3 +1,5 @@
+import re
+
 import pytest
 import torch
 from graphs import random_graph, ring
@@ -69,6 +71,16 @@ def test_any_encoder_that_tells_its_width_will_do(kind: type[GraphPredictor]) ->
 def test_an_unknown_pool_is_refused() -> None:
     with pytest.raises(ValueError, match=r"'pool' must be one of 'mean', 'sum', 'max' \(got 'median'\)"):
         GraphPredictor(encoder(), 2, pool="median")
+
+
+@pytest.mark.parametrize("shape", [[4], [6], [5, 1]])
+@pytest.mark.parametrize("padded", [False, True])
+def test_a_batch_of_other_vertices_is_refused(shape: list[int], padded: bool) -> None:
+    edge_index, num_nodes = ring(5)
+    mask = {"mask": torch.ones(num_nodes, dtype=torch.bool), "num_graphs": 1} if padded else {}
+    message = rf"'batch' must have one entry for each of 5 vertices \(got {re.escape(str(shape))}\)"
+    with pytest.raises(ValueError, match=message):
+        GraphPredictor(encoder(), 2)(torch.randn(num_nodes, 3), edge_index, batch=torch.zeros(shape, dtype=torch.long), **mask)
 
 
 def test_repr() -> None:
