@@ -66,8 +66,8 @@ SECTIONS = (
     Section(
         "Node classification",
         "planetoid",
-        remark="The paper gives no settings for this table. GUMP's are the best of the searches below at eight layers, used at all depths; the wide ones "
-        "were made after numbers of the others' settings were known, and on Cora they gave new settings. "
+        remark="The paper gives no settings for this table. GUMP's are the best of the searches below at eight layers, used at all depths; the "
+        "wide ones were made after numbers of the others' settings were known, and on Cora they gave new settings. "
         "Two flavors were searched: GCN's, which is the paper's, and GCNII's, which the paper does not have; each dataset takes the better "
         "on validation. The settings of GCN and GCNII are ours; of them only whether GCN's features on Cora are normalized was chosen on "
         "validation.",
