@@ -22,6 +22,9 @@ CUSHION, SAFETY = 0.024, 1.001
 SMALL, MANY = 6, 1300
 """Blocks up to this size, and together of more numbers than this, go by arithmetic along the batch on a CPU; of fewer, the calls cost more."""
 
+AT_ONCE = 2**16
+"""Of so many numbers all iterates are kept while a gradient goes back through them, so that their number does not show in the memory."""
+
 UNITARY = 1024
 """How many units of rounding the unitarity error of a factor may have before it is an error; of blocks within bounds it has about 30 at most."""
 
@@ -185,17 +188,25 @@ class _NewtonSchulz(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
         with torch.autocast(grad.device.type, enabled=False):
             unit, norm = _normalized(ctx.saved_tensors[0])
-            a, b, c = NEWTON_SCHULZ
-            iterates = [unit]
-            for _ in range(ctx.num_steps - 1):
-                iterates.append(_iterate(iterates[-1], (NEWTON_SCHULZ,)))
-            for x in reversed(iterates[: ctx.num_steps]):
-                square, product = x.mT @ x, x.mT @ grad
-                inner = b * product + c * (product @ square + square @ product)  # the gradient with respect to the square
-                outer = torch.baddbmm(square, square, square, beta=b, alpha=c)
-                grad = torch.baddbmm(grad, grad, outer, beta=a) + x @ (inner + inner.mT)
+            at_once = max(AT_ONCE // unit[0].numel(), 1)
+            parts = zip(unit.split(at_once), grad.split(at_once), strict=True)
+            grad = torch.cat([_back_through_steps(*part, ctx.num_steps) for part in parts])
             radial = (grad * unit).sum((-2, -1), keepdim=True) * unit
             return torch.where(norm > 0, (grad - radial) / norm, 0), None
+
+
+def _back_through_steps(x: Tensor, grad: Tensor, num_steps: int) -> Tensor:
+    """Pulls a gradient with respect to the last iterate back to the first."""
+    a, b, c = NEWTON_SCHULZ
+    iterates = [x]
+    for _ in range(num_steps - 1):
+        iterates.append(_iterate(iterates[-1], (NEWTON_SCHULZ,)))
+    for x in reversed(iterates[:num_steps]):
+        square, product = x.mT @ x, x.mT @ grad
+        inner = b * product + c * (product @ square + square @ product)  # the gradient with respect to the square
+        outer = torch.baddbmm(square, square, square, beta=b, alpha=c)
+        grad = torch.baddbmm(grad, grad, outer, beta=a) + x @ (inner + inner.mT)
+    return grad
 
 
 def _sign(numbers: Tensor) -> Tensor:
