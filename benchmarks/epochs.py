@@ -57,20 +57,14 @@ def hundred_epochs(
     if recorded:
         trainer = ReplicaTrainer([model], PaddedStore(data.graphs, device), [timed], task, config.training, 0, [0])
     else:
-        trainer = Trainer(
-            model, GraphFeed(GraphStore(data.graphs, device), timed, batch), task, config.training, 0, 0, fabric(device)
-        )
+        feed, fabric = GraphFeed(GraphStore(data.graphs, device), timed, batch), Fabric(accelerator=device, devices=1)
+        trainer = Trainer(model, feed, task, config.training, 0, 0, fabric)
     times = []
     for _ in range(4):
         start = time.perf_counter()
         float(torch.as_tensor(trainer._train_epoch()).sum())  # which waits for the device
         times.append(time.perf_counter() - start)
     return 100 * statistics.median(times[1:]) * num_batches / min(num_steps, num_batches)
-
-
-def fabric(device: str) -> Fabric:
-    """Where a run alone is trained."""
-    return Fabric(accelerator=device, devices=1)
 
 
 def literal_seconds(dataset: str, num_layers: int, batch_size: int, device: str) -> float:

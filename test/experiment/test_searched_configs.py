@@ -48,6 +48,25 @@ def test_a_winner_is_the_best_of_its_search_on_validation(path: str) -> None:
     assert settings_of(f"configs/{WINNERS[path]}.toml", best.variant, **changes) == own
 
 
+CHOSEN = [path for path in WINNERS if path.startswith("configs/best/") and path.endswith("_long.toml") and "nci109" not in path]
+
+
+@pytest.mark.parametrize("path", CHOSEN)
+def test_no_other_search_by_the_last_epoch_is_better_on_the_splits_that_all_have(path: str) -> None:
+    family = Path(path).stem.removesuffix("_long")
+    searches = [f"search/{family}_{kind}" for kind in ("long", "sum", "five", "dropout")]
+    points: dict[tuple[str, str], dict[int, float]] = {}
+    for record in (
+        r for search in searches if (ROOT / "records" / search).is_dir() for r in read_records(ROOT / "records" / search)
+    ):
+        points.setdefault((record.name, record.variant), {})[record.index] = record.results["last"]["val"]
+    shared = set.intersection(*map(set, points.values()))
+    means = {point: sum(found[index] for index in shared) / len(shared) for point, found in points.items()}
+    own = (WINNERS[path], rank(read_records(ROOT / "records" / WINNERS[path]))[0].variant)
+    assert len(shared) >= 5
+    assert means[own] >= max(means.values()) - 1e-6
+
+
 CONTROLS = {path: other for path in PATHS if (other := source(path, "The same search for a GIN of five layers as"))}
 
 
