@@ -73,7 +73,7 @@ transfer: $(READY) ## The transfer figure with all its runs, into records and ou
 	$(BIN)/gump report
 
 results: $(READY) ## What the records say, beside the published numbers: RESULTS.md, and every number into results
-	$(BIN)/gump report records --out results --summary RESULTS.md >/dev/null
+	$(BIN)/gump report records --out results --summary RESULTS.md --times benchmarks/results/epochs.txt >/dev/null
 
 clean: ## Remove the environment and everything that was built
 	rm -rf $(VENV) build dist out *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis

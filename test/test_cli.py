@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_configs import tiny_tables, write_toml
+from fake_configs import tiny_config, tiny_tables, write_toml
 from typer.testing import CliRunner
 
 from gump.cli import app
+from gump.cli.run import _hint
 from gump.experiment.listing import BENCHMARKS, TABLES
 from gump.record import Record, load_records
 
@@ -94,6 +95,26 @@ def test_a_summary_of_all_records_names_what_was_not_run(gump: Call, config: Pat
     refused = gump("report", "records", "--summary", "RESULTS.md", "--configs", "nowhere")
     assert refused.exit_code == 1
     assert "'--configs' must be a folder of configurations (got 'nowhere', which is none)" in refused.output
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({}, True),
+        ({"model": {"kind": "GPS"}}, False),
+        ({"train": {"precision": "64-true"}}, False),
+    ],
+)
+def test_runs_that_a_gpu_would_train_one_by_one_are_pointed_to_replicas(
+    monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], said: bool
+) -> None:
+    configs = [tiny_config(**changes)]
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    assert ("--replicas 2 " in _hint(configs, None, "auto")) == said
+    assert ("--replicas 1 " in _hint(configs, [1], "cuda")) == said
+    assert not _hint(configs, None, "cpu")
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    assert not _hint(configs, None, "auto")
 
 
 def test_a_second_call_trains_nothing_and_says_the_same(gump: Call, config: Path) -> None:
@@ -295,6 +316,7 @@ class Finder:
 importlib.metadata.distribution = found
 sys.meta_path[:] = map(Finder, sys.meta_path)
 from gump.cli import app
+from gump.cli.run import _hint
 try:
     app()
 finally:

@@ -19,6 +19,7 @@ def report(
     out: Annotated[Path, typer.Option(help="the folder to write to")] = Path("out/report"),
     summary: Annotated[Path | None, typer.Option(help="a page for all; every folder of records has its own")] = None,
     configs: Annotated[Path, typer.Option(help="what should have been run, for the summary")] = Path("configs"),
+    times: Annotated[Path | None, typer.Option(help="what benchmarks/epochs.py printed, for the summary")] = None,
 ) -> None:
     """Write a page and figures: ours beside the published numbers.
 
@@ -32,7 +33,7 @@ def report(
             path = write_report(records, out)
         else:
             check_out(summary, "RESULTS.md")
-            path = write_summary(records, out, summary, _planned(configs))
+            path = write_summary(records, out, summary, _planned(configs), times)
         console = Console()
         if console.is_terminal:
             from rich.markdown import Markdown

@@ -60,6 +60,8 @@ def run(
         if devices > 1 and jobs > 1:
             raise ValueError("'--devices' and '--jobs' exclude each other: either processes share a batch or they share the runs")
         indices = None if splits is None else parse_indices(splits)
+        if jobs == devices == 1 and replicas is None and (hint := _hint(loaded, indices, device)) and _speaks():
+            typer.echo(hint, err=True)
         made = []
         with _bars(sum(len(indices or range(config.protocol.num_runs)) for config in loaded)) as (watches, advance):
             watches += tensorboard_writer(tensorboard)
@@ -75,6 +77,20 @@ def run(
                 print_points([record for record in made if record.name == name])
         if any(record.status == "diverged" for record in made):
             raise typer.Exit(DIVERGED)
+
+
+def _hint(configs: list[Config], indices: list[int] | None, device: str) -> str:
+    """What to say where runs would be trained one by one on a GPU that could train them side by side; else nothing."""
+    import torch
+
+    from gump.experiment.registry import can_be_replicas
+
+    if device == "cpu" or not torch.cuda.is_available() or not any(can_be_replicas(config.settings) for config in configs):
+        return ""
+    num_runs = max(len(indices or range(config.protocol.num_runs)) for config in configs)
+    return (
+        f"hint: --replicas {num_runs} trains these runs as one program, which on a GPU is many times faster, for a single run too"
+    )
 
 
 @contextmanager

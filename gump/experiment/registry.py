@@ -46,3 +46,13 @@ def level_of(settings: Mapping[str, Any]) -> str:
 def takes_line_graph(model: type[torch.nn.Module]) -> bool:
     """Whether a model wants the line graph of its batch."""
     return "line_graph" in inspect.signature(model.forward).parameters
+
+
+def can_be_replicas(settings: Mapping[str, Any]) -> bool:
+    """Whether runs with these settings can be trained side by side as one program, told before anything is read."""
+    return (
+        level_of(settings["dataset"]) in ("graph", "node")
+        and "mask" in inspect.signature(MODELS[settings["model"]["kind"]].forward).parameters
+        and settings["train"].get("precision", "32-true") == "32-true"
+        and all(transform.get("when") != "batch" for transform in settings["transform"])
+    )

@@ -21,6 +21,7 @@ from gump.report.ranking import rank
 from gump.report.reading import SUMMARY
 from gump.report.sections import SECTIONS, Section
 from gump.report.table import commit, hardware, side_by_side, table
+from gump.report.times import times
 
 SEARCH = "search"
 """The folder of searches, whose numbers are no results."""
@@ -37,6 +38,7 @@ def write_summary(
     folder: str | os.PathLike[str],
     path: str | os.PathLike[str],
     planned: Sequence[Record] = (),
+    timed: str | os.PathLike[str] | None = None,
 ) -> Path:
     """Writes a page with all results in short, and for every folder of configurations a page with every number.
 
@@ -47,6 +49,7 @@ def write_summary(
         folder: Where to write the pages with every number, each into a folder of its own.
         path: The summary.
         planned: Of every configuration, with every point of its sweep, a record without results: the summary names those that have not been run.
+        timed: What ``benchmarks/epochs.py`` printed, for a table of times; by default there is none.
 
     Returns:
         The summary's path.
@@ -72,6 +75,7 @@ def write_summary(
     footnotes: dict[str, str] = {}
     for part in chosen:
         parts += _section(*part, pages, planned, footnotes)
+    parts += times(timed) if timed else ()
     parts += _searches(searches, planned)
     parts += ["## How to read this", SUMMARY]
     parts += [f"[^{mark}]: {' '.join(note.split())}" for note, mark in footnotes.items()]

@@ -48,9 +48,7 @@ def test_a_winner_is_the_best_of_its_search_on_validation(path: str) -> None:
     assert settings_of(f"configs/{WINNERS[path]}.toml", best.variant, **changes) == own
 
 
-FAMILIES = sorted(
-    {Path(path).stem.rsplit("_", 1)[0] for path in WINNERS if path.endswith("_long.toml") and "nci109" not in path}
-)
+FAMILIES = sorted({Path(path).stem.rsplit("_", 1)[0] for path in WINNERS if path.endswith("_long.toml") and "nci109" not in path})
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -63,7 +61,7 @@ def test_the_last_winner_is_of_the_search_that_is_best_on_the_splits_that_all_ha
     shared = set.intersection(*map(set, points.values()))
     assert len(shared) >= 5
     best = max(points, key=lambda point: sum(points[point][index] for index in shared))
-    last = [path for kind in ("jk", "long") if (path := f"configs/best/{family}_{kind}.toml") in WINNERS][0]
+    last = next(path for kind in ("jk", "long") if (path := f"configs/best/{family}_{kind}.toml") in WINNERS)
     assert WINNERS[last] == best[0]
 
 
@@ -90,5 +88,6 @@ def test_node_attributes_are_all_that_differs_from_the_configuration_that_is_nam
 @pytest.mark.parametrize("path", [path for path in PATHS if path.startswith("configs/encodings/")])
 def test_encodings_are_all_that_differs_from_the_configuration_that_is_named(path: str) -> None:
     named, own = settings_of(f"configs/{source(path, 'The settings of')}.toml"), settings_of(path)
-    assert own.pop("transform") and not named.pop("transform")
+    assert own.pop("transform")
+    assert not named.pop("transform")
     assert named == own
