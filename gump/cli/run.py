@@ -83,9 +83,9 @@ def _hint(configs: list[Config], indices: list[int] | None, device: str) -> str:
     """What to say where runs would be trained one by one on a GPU that could train them side by side; else nothing."""
     import torch
 
-    from gump.experiment.registry import can_be_replicas
+    from gump.experiment.registry import obstacle_to_replicas
 
-    if device == "cpu" or not torch.cuda.is_available() or not any(can_be_replicas(config.settings) for config in configs):
+    if device == "cpu" or not torch.cuda.is_available() or all(obstacle_to_replicas(config.settings) for config in configs):
         return ""
     num_runs = max(len(indices or range(config.protocol.num_runs)) for config in configs)
     return (

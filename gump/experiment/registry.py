@@ -48,11 +48,17 @@ def takes_line_graph(model: type[torch.nn.Module]) -> bool:
     return "line_graph" in inspect.signature(model.forward).parameters
 
 
-def can_be_replicas(settings: Mapping[str, Any]) -> bool:
-    """Whether runs with these settings can be trained side by side as one program, told before anything is read."""
-    return (
-        level_of(settings["dataset"]) in ("graph", "node")
-        and "mask" in inspect.signature(MODELS[settings["model"]["kind"]].forward).parameters
-        and settings["train"].get("precision", "32-true") == "32-true"
-        and all(transform.get("when") != "batch" for transform in settings["transform"])
-    )
+def obstacle_to_replicas(settings: Mapping[str, Any]) -> str:
+    """Why runs with these settings cannot be trained side by side as one program, told before anything is read; empty if they can."""
+    kind, precision = settings["model"]["kind"], settings["train"].get("precision", "32-true")
+    if level_of(settings["dataset"]) not in ("graph", "node"):
+        return "'--replicas' must be left out for questions about links and sources"
+    if "mask" not in inspect.signature(MODELS[kind].forward).parameters:
+        return f"'model.kind' must be one whose forward takes a mask, to be trained as replicas (got {kind}); leave out --replicas"
+    if precision != "32-true":
+        return f"'train.precision' must be '32-true' with '--replicas' (got '{precision}')"
+    if any(transform.get("when") == "batch" for transform in settings["transform"]):
+        return "'--replicas' must be left out where a transform has when = \"batch\""
+    if settings["head"].get("pool") == "max":
+        return "'head.pool' must be 'mean' or 'sum' with '--replicas' (got 'max')"
+    return ""

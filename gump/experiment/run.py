@@ -16,6 +16,7 @@ import torch
 
 from gump.experiment.checkpoint import read_checkpoint, tidy
 from gump.experiment.config import Config, complete, made_by, side_by_side
+from gump.experiment.registry import obstacle_to_replicas
 from gump.experiment.trainer import SAVE_EVERY_S
 from gump.experiment.watch import Watch
 from gump.experiment.workshop import Run, Workshop, configs_of
@@ -148,7 +149,8 @@ def parse_indices(text: str) -> list[int]:
 def run_all(runner: Runner, configs: Sequence[Config], indices: Sequence[int] | None = None, num_jobs: int = 1) -> Iterator[Record]:
     """Makes the records of several configurations, one after the other or several at a time.
 
-    Those that can be trained side by side come together. Records that were made with other settings are refused before the first is trained.
+    Those that can be trained side by side come together. Records that were made with other settings, and what cannot be trained side by side where
+    that is asked for, are refused before the first is trained.
 
     Args:
         runner: Where and how.
@@ -168,7 +170,9 @@ def run_all(runner: Runner, configs: Sequence[Config], indices: Sequence[int] | 
             raise ValueError(
                 f"'--splits' must be below the protocol's number of runs, {config.protocol.num_runs} (got {index} for {config.title})"
             )
-        runner.finished(config, index)
+        missing = runner.finished(config, index) is None
+        if missing and runner.num_replicas and (obstacle := obstacle_to_replicas(config.settings)):
+            raise ValueError(f"{obstacle}, for {config.title}")
     if num_jobs == 1 or not runs:
         for family in _families(runs):
             yield from runner.run_side_by_side(family)

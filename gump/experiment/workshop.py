@@ -26,7 +26,7 @@ from gump.experiment.progress import Progress
 from gump.experiment.protocol import Split, run_seed
 from gump.experiment.provenance import device_name, provenance
 from gump.experiment.recording import Store
-from gump.experiment.registry import MODELS, takes_line_graph
+from gump.experiment.registry import MODELS, obstacle_to_replicas, takes_line_graph
 from gump.experiment.replicas import ReplicaTrainer
 from gump.experiment.store import GraphStore, TransformedStore
 from gump.experiment.task import TASKS
@@ -181,12 +181,10 @@ class Workshop:
 
     def _padded(self) -> Store:
         """The graphs as replicas take them."""
-        if self.dataset.level not in ("graph", "node") or self.fabric.world_size > 1:
-            raise ValueError("'--replicas' must be left out for questions about links and sources and on several devices")
-        if self.training.precision != "32-true":
-            raise ValueError(f"'train.precision' must be '32-true' with '--replicas' (got '{self.training.precision}')")
-        if isinstance(self.dataset.graphs, TransformedGraphs):
-            raise ValueError("'--replicas' must be left out where a transform has when = \"batch\"")
+        if self.fabric.world_size > 1:
+            raise ValueError("'--replicas' must be left out on several devices")
+        if obstacle := obstacle_to_replicas(self.config.settings):
+            raise ValueError(obstacle)
         if self._padded_store is None:
             device = self.fabric.device
             of_vertices = self.dataset.level == "node"

@@ -114,7 +114,7 @@ def test_its_epoch_is_selected_as_its_benchmark_or_the_code_that_it_follows_has_
         assert training.select == "metric"
     else:
         until_the_end = training.threshold > 1 or (
-            training.schedule == "cosine" and path.startswith(("search/", "best/", "attributes/", "coins/"))
+            training.schedule == "cosine" and path.startswith(("search/", "best/", "attributes/", "encodings/", "coins/"))
         )  # FoSR's rule, and a rate that ends at zero
         assert training.select == ("last" if until_the_end else "loss")
 

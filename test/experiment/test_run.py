@@ -724,6 +724,30 @@ def test_replicas_are_refused_where_answers_are_about_links_or_sources(level: st
         list(Runner(tmp_path, num_replicas=2).run(config))
 
 
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"model": {"kind": "GPS"}}, r"'model.kind' must be one whose forward takes a mask, to be trained as replicas \(got GPS\)"),
+        (
+            {"train": {"precision": "64-true"}, "model": {"kind": "MPNN"}},
+            r"'train.precision' must be '32-true' with '--replicas' \(got '64-true'\)",
+        ),
+        ({"head": {"pool": "max"}}, r"'head.pool' must be 'mean' or 'sum' with '--replicas' \(got 'max'\)"),
+    ],
+)
+def test_what_cannot_be_trained_side_by_side_is_refused_before_anything_is_trained(
+    changes: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    other = make_configs("test/other", tiny_tables(**changes))[0]
+    with pytest.raises(ValueError, match=f"{message}.*, for test/other"):
+        list(run_all(Runner(tmp_path, num_replicas=2), [tiny_config(), other]))
+    assert not list(tmp_path.rglob("*.json"))
+    made = list(run_all(Runner(tmp_path), [other]))
+    assert len(list(run_all(Runner(tmp_path, num_replicas=2), [tiny_config(), other]))) == 2 + len(made), (
+        "what is finished needs no training"
+    )
+
+
 def test_runs_beyond_the_protocol_are_refused_before_anything_is_trained(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"'--splits' must be below the protocol's number of runs, 2 \(got 5 for test/tiny\)"):
         list(run_all(Runner(tmp_path), [tiny_config()], [0, 5]))
