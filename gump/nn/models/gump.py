@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 from typing import Any, NamedTuple
 
 import torch
@@ -30,6 +31,10 @@ PRESETS: dict[str, dict[str, Any]] = {
 }
 """Named settings: ``GUMP(..., **PRESETS["paper"])`` reads the paper to the letter. Where it is silent, no norm is put on arc states and
 the base GNN is that of the code whose protocol the paper follows, with batch norm."""
+
+
+TOO_LARGE = 1e3
+"""Growth of states by dropout above which there is a warning."""
 
 
 class Start(NamedTuple):
@@ -95,7 +100,9 @@ class GUMP(torch.nn.Module):
         residual: Whether layers add to their input, from the second on.
         alpha: The share of the first states, for ``conv="gcnii"``.
         theta: How far its weights are from the identity.
-        dropout: Probability of dropping an entry of an arc state after each layer, and inside the base GNN.
+        dropout: Probability :math:`p` of dropping an entry of an arc state after each layer, and inside the base GNN. It adds noise in every layer:
+            after :math:`L` of them only :math:`(1 - p)^L` of a state's energy is signal, so keep it below about :math:`1 / L` in deep models, or use
+            ``base_dropout``. Without a norm states grow with it, in training alone; where that is beyond all measure there is a warning.
         base_dropout: Probability of dropping an entry of the vertex features and of the base GNN's result, before coins and states are made of
             it; meant for few labels and many features, as in citation graphs.
         jk: ``"last"`` reads the last layer, ``"weighted"`` a learned average of all layers.
@@ -153,6 +160,8 @@ class GUMP(torch.nn.Module):
             raise ValueError("'residual' must be False with conv='gcnii' (got True), whose layers mix in the first states")
         check_counts(1, in_channels=in_channels, hidden_channels=hidden_channels, num_layers=num_layers, out_channels=out_channels)
         check_counts(0, num_base_layers=num_base_layers, edge_dim=edge_dim)
+        if norm is None:
+            _warn_of_growth(dropout, num_layers, alpha if conv == "gcnii" else 0.0)
         self.in_channels, self.hidden_channels, self.num_layers = in_channels, hidden_channels, num_layers
         self.out_channels = 2 * hidden_channels if out_channels is None else out_channels
         self.conv, self.base, self.num_base_layers = conv, base if num_base_layers > 0 else None, num_base_layers
@@ -369,4 +378,15 @@ class GUMP(torch.nn.Module):
             f"{type(self).__name__}({self.in_channels}, {self.hidden_channels}, num_layers={self.num_layers}, "
             f"out_channels={self.out_channels}, conv='{self.conv}', base={self.base!r}, num_base_layers={self.num_base_layers}, "
             f"coin={self.coin})"
+        )
+
+
+def _warn_of_growth(dropout: float, num_layers: int, alpha: float) -> None:
+    """Warns where dropout makes states far larger in training than in evaluation: it divides their energy by 1 - dropout in every layer."""
+    growth = ((1 - alpha) ** 2 / (1 - dropout)) ** (num_layers / 2) if dropout < 1 else 1.0
+    if growth > TOO_LARGE:
+        warnings.warn(
+            f"dropout={dropout:g} without a norm makes states of {num_layers} layers some {growth:.0e} times as large in training as in evaluation; "
+            f"take a norm, 'base_dropout' instead, or at most {1 / num_layers:.2g}",
+            stacklevel=3,
         )

@@ -1,6 +1,7 @@
 import itertools
 import math
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import scipy.linalg
@@ -529,3 +530,25 @@ def test_explainers_of_pyg_find_the_vertices_that_decide() -> None:
 def test_a_mask_of_edges_is_refused_since_it_would_be_laid_on_others() -> None:
     with pytest.raises(ValueError, match=r"'edge_mask_type' of an explainer must be None for GUMP"):
         explained("object")
+
+
+def test_dropout_that_makes_states_grow_with_depth_is_warned_of_by_as_much_as_they_grow() -> None:
+    torch.manual_seed(0)
+    edge_index, _ = ring(40)
+    with pytest.warns(
+        UserWarning, match=r"dropout=0.5 without a norm .* 24 layers some 4e\+03 times as large in training .* at most 0.042"
+    ):
+        model = GUMP(4, 32, 24, norm=None, base_norm=None, dropout=0.5)
+    sizes = {}
+    with torch.no_grad():
+        x = torch.randn(40, 4)
+        for training in (False, True):
+            states = model.train(training)(x, edge_index)[:, 32:]
+            sizes[training] = states.pow(2).mean().sqrt().item()
+    assert 400 < sizes[True] / sizes[False] < 40000
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("settings", [{"norm": "batch"}, {"conv": "gcnii", "alpha": 0.5}, {"dropout": 0.04}, {"num_layers": 16}])
+def test_dropout_that_does_not_is_not(settings: dict[str, Any]) -> None:
+    GUMP(**{"in_channels": 4, "hidden_channels": 8, "num_layers": 24, "norm": None, "dropout": 0.5} | settings)
