@@ -71,6 +71,9 @@ def split_variant(variant: str) -> dict[str, str]:
     return {key.strip(): value.strip() for key, _, value in pairs}
 
 
+SEARCH = "search"
+"""The folder of searches, whose numbers are no results."""
+
 AGAIN = "out/again"
 """The folder for what is run again: where there is a record, nothing is trained."""
 

@@ -15,7 +15,7 @@ from gump.report.commands import condensed
 from gump.report.compact import curves
 from gump.report.comparisons import comparisons
 from gump.report.figure import bar_figure, curve_figure, save_figure
-from gump.report.labels import AGAIN
+from gump.report.labels import AGAIN, SEARCH, label
 from gump.report.layout import comparison, costs, details, markdown, overview
 from gump.report.reading import PAGE
 from gump.report.statistics import SELECTED
@@ -31,7 +31,8 @@ def write_report(
 ) -> Path:
     """Writes what was run beside what was published: a page, its figures, and the data of both as CSV.
 
-    The same records give the same bytes. Files of the same names are replaced, others are left alone.
+    The same records give the same bytes. Files of the same names are replaced, others are left alone. Searches are left out: among their points a
+    choice is to be made, in which no test set may have a say.
 
     Args:
         records: The runs, or the folder that holds their records.
@@ -43,7 +44,9 @@ def write_report(
     Returns:
         The page's path.
     """
-    found = read_records(records)
+    found = [record for record in read_records(records) if label(record).table != SEARCH]
+    if not found:
+        raise ValueError("'records' must hold results (got searches alone); `gump best` orders the points of one by validation")
     frame, pairs, folder = table(found), comparisons(found), Path(folder)
     parts = [
         f"# {title or 'Ours beside the published numbers'}",

@@ -13,7 +13,7 @@ import pandas as pd
 from gump.record import Record, write_atomically
 from gump.report.commands import condensed
 from gump.report.compact import curves, listed, matrix, source_letters
-from gump.report.labels import AGAIN, label
+from gump.report.labels import AGAIN, SEARCH, label
 from gump.report.layout import NONE, RULE_NAMES, duration, head, markdown, plus_minus
 from gump.report.missing import missing, told
 from gump.report.page import curve_path, marks_of, read_records, write_report
@@ -22,9 +22,6 @@ from gump.report.reading import SUMMARY
 from gump.report.sections import SECTIONS, Section
 from gump.report.table import commit, hardware, side_by_side, table
 from gump.report.times import times
-
-SEARCH = "search"
-"""The folder of searches, whose numbers are no results."""
 
 NUM_BEST = 5
 """How many points of a search are named."""

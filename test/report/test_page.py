@@ -174,3 +174,12 @@ def test_refusals(runs: Any, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="one measure"):
         write_report(runs([0.9]) + runs([0.9], name="tu/mutag_gin", metric="mae"), tmp_path / "mixed")
     assert not (tmp_path / "mixed").exists()
+
+
+def test_searches_are_no_results(runs: Any, tmp_path: Path) -> None:
+    searched = runs([0.123], name="search/mutag_gcn")
+    text = write_report([*runs([0.9], name="tu/mutag_gcn"), *searched], tmp_path).read_text()
+    assert "from 1 record of 1 configuration" in text
+    assert "12.3" not in text
+    with pytest.raises(ValueError, match="must hold results"):
+        write_report(searched, tmp_path)
