@@ -100,10 +100,9 @@ class GUMP(torch.nn.Module):
         residual: Whether layers add to their input, from the second on.
         alpha: The share of the first states, for ``conv="gcnii"``.
         theta: How far its weights are from the identity.
-        dropout: Probability :math:`p` of dropping an entry of an arc state after each layer, and inside the base GNN. It adds noise in every
-            layer: with weights that keep energy, as they do at first, :math:`(1 - p)^L` of a state's is signal after :math:`L` of them. In deep
-            models keep it below about :math:`1 / L`, or use ``base_dropout``. Without a norm states grow with it, in training alone; where that is
-            beyond all measure there is a warning.
+        dropout: Probability :math:`p` of dropping an entry of an arc state after each layer, and inside the base GNN. Without a norm states grow
+            with it by :math:`(1 - p)^{-L/2}` over :math:`L` layers, in training alone; where that is beyond all measure there is a warning. Take
+            ``base_dropout`` then, a norm, or less than about :math:`1 / L`.
         base_dropout: Probability of dropping an entry of the vertex features and of the base GNN's result, before coins and states are made of
             it; meant for few labels and many features, as in citation graphs.
         jk: ``"last"`` reads the last layer, ``"weighted"`` a learned average of all layers.
