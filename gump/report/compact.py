@@ -109,11 +109,12 @@ def made(rows: pd.DataFrame) -> dict[str, str]:
     runs = dict.fromkeys(num_runs(*pair) for pair in sorted(zip(rows["num_runs"], rows["num_planned"], strict=True)))
     diverged = f" ({rows['num_diverged'].sum()} diverged)" if rows["num_diverged"].sum() else ""
     beside = list(dict.fromkeys(filter(None, rows["side_by_side"])))
+    part = "" if rows["side_by_side"].all() else "in part "
     return {
         "Selected by": ", ".join(dict.fromkeys(map(rule_names, rows["select"]))),
         "Runs": ", ".join(runs) + diverged,
         "Hardware": _distinct(rows["hardware"]),
-        "Time": duration(rows["time_s"].sum(skipna=False)) + (f" ({' or '.join(beside)} side by side)" if beside else ""),
+        "Time": duration(rows["time_s"].sum(skipna=False)) + (f" ({part}{' or '.join(beside)} side by side)" if beside else ""),
         "Commit": _distinct(rows["commit"]),
     }
 

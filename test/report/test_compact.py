@@ -1,6 +1,6 @@
 from typing import Any
 
-from gump.report.compact import curves, listed, matrix, source_letters
+from gump.report.compact import curves, listed, made, matrix, source_letters
 from gump.report.table import table
 
 PUBLISHED = {
@@ -105,3 +105,11 @@ def test_verdicts_on_a_curve_are_counted_where_they_differ(runs: Any) -> None:
     for record in records[2:4]:
         record.results["loss"]["test"] = 1.0
     assert curves(table(records))["Verdict"].tolist() == ["at or above at 1 of 3, within at 2 of 3"]
+
+
+def test_a_row_of_which_a_part_was_trained_side_by_side_says_so(runs: Any) -> None:
+    together = runs([0.8], name="tu/mutag_gcn", provenance=MADE)
+    alone = runs([0.8], name="tu/nci1_gcn", dataset="NCI1", provenance={**MADE, "side_by_side_with": []})
+    assert made(table(together))["Time"] == "10.0 s (100 side by side)"
+    assert made(table(together + alone))["Time"] == "20.0 s (in part 100 side by side)"
+    assert made(table(alone))["Time"] == "10.0 s"
