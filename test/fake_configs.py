@@ -15,7 +15,10 @@ TINY: dict[str, dict[str, Any]] = {
 
 def tiny_tables(**changes: dict[str, Any]) -> dict[str, Any]:
     """The tables of a tiny configuration, with other settings in some of them."""
-    return {table: TINY.get(table, {}) | changes.get(table, {}) for table in {**TINY, **changes}}
+    tables = {table: TINY.get(table, {}) | changes.get(table, {}) for table in {**TINY, **changes}}
+    if tables["dataset"].get("level") == "link" and "protocol" not in changes:
+        tables["protocol"] |= {"kind": "links"}  # the only one for them
+    return tables
 
 
 def tiny_config(**changes: dict[str, Any]) -> Config:

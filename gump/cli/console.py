@@ -29,19 +29,20 @@ def plain_errors() -> Iterator[None]:
         raise typer.Exit(130) from None
 
 
-def check_out(out: Path, file: str | None = None) -> None:
+def check_out(out: Path, file: str | None = None, option: str = "--out") -> None:
     """Refuses a place that cannot be written to, before anything is computed for it.
 
     Args:
-        out: What ``--out`` was given.
+        out: What the option was given.
         file: The name of a file that would do, where it is to be one; a folder otherwise.
+        option: Its name.
     """
     if file and out.is_dir():
-        raise ValueError(f"'--out' must be a file (got '{out}', which is a folder); name one in it, such as {out / file}")
+        raise ValueError(f"'{option}' must be a file (got '{out}', which is a folder); name one in it, such as {out / file}")
     folders = out.parents if file else (out, *out.parents)
     if taken := next((path for path in folders if path.exists() and not path.is_dir()), None):
         what = "below a folder" if file else "a folder"
-        raise ValueError(f"'--out' must be {what} (got '{out}', and '{taken}' is a file); name another place")
+        raise ValueError(f"'{option}' must be {what} (got '{out}', and '{taken}' is a file); name another place")
 
 
 def print_table(title: str, columns: list[str], rows: list[list[str]]) -> None:

@@ -23,6 +23,8 @@ def list_command(
     with plain_errors():
         if what != "all" and what not in TABLES:
             raise ValueError(f"'what' must be one of {', '.join(TABLES)} or all (got '{what}')")
+        if what == "configs" and not configs.is_dir():
+            raise FileNotFoundError(f"'--configs' must be a folder of configurations (got '{configs}', which is none)")
         for name in TABLES if what == "all" else (what,):
             columns, rows = listing(name, configs)
             print_table(name, columns, rows)

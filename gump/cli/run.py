@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from gump.cli.best import print_points
-from gump.cli.console import plain_errors, print_table
+from gump.cli.console import check_out, plain_errors, print_table
 
 if TYPE_CHECKING:
     from gump.experiment.config import Config
@@ -48,6 +48,7 @@ def run(
     from gump.experiment.watch import tensorboard_writer
 
     with plain_errors():
+        check_out(records, option="--records")
         overrides = dict(parse_assignment(text) for text in set_ or [])
         files = [file for path in configs for file in (sorted(path.rglob("*.toml")) if path.is_dir() else [path])]
         loaded = [config for file in dict.fromkeys(map(Path.resolve, files)) for config in load_config(file, overrides)]

@@ -29,6 +29,7 @@ class Dataset(Sequence[Data]):
         x_sizes: If the columns of ``x`` are categories, how many each has; numbers otherwise.
         edge_sizes: The same for the columns of ``edge_attr``.
         note: What has to be said beside any number obtained on this data.
+        fingerprint: Tells these graphs from others, where somebody has taken it.
 
     Shapes:
         - **y:** :math:`(R)` classes, or :math:`(R, T)` numbers for the :math:`T` targets of the other tasks, with a row for each answer: one in
@@ -44,6 +45,7 @@ class Dataset(Sequence[Data]):
     x_sizes: tuple[int, ...] = ()
     edge_sizes: tuple[int, ...] = ()
     note: str = ""
+    fingerprint: str = ""
 
     def __post_init__(self) -> None:
         if self.task not in TASKS or self.level not in LEVELS:

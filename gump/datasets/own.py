@@ -110,9 +110,13 @@ def _from_arrays(path: Path) -> tuple[np.ndarray, np.ndarray | None]:
     if edges is None or edges.ndim != 2 or len(edges) != 2 or not np.issubdtype(edges.dtype, np.integer):
         got = "none" if edges is None else f"{list(edges.shape)} of {edges.dtype}"
         raise ValueError(f"{path} must hold an array 'edge_index' of whole numbers and shape [2, num_edges] (got {got})")
-    if x is not None and (x.ndim != 2 or x.dtype.kind not in "biuf" or not np.isfinite(x).all()):
+    if x is None:
+        return edges.astype(np.int64), None
+    with np.errstate(over="ignore"):
+        features = x.astype(np.float32) if x.dtype.kind in "biuf" else None
+    if features is None or x.ndim != 2 or x.shape[1] == 0 or not np.isfinite(features).all():
         raise ValueError(
-            f"'x' in {path} must be finite numbers of shape [num_nodes, num_features] (got {list(x.shape)} of {x.dtype}, "
-            "or some that are not finite)"
+            f"'x' in {path} must be finite numbers of shape [num_nodes, num_features], also in single precision (got {list(x.shape)} of "
+            f"{x.dtype}, or some that are not finite)"
         )
-    return edges.astype(np.int64), None if x is None else x.astype(np.float32)
+    return edges.astype(np.int64), features

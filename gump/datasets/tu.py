@@ -87,7 +87,9 @@ def _read(name: str, paths: dict[str, Path], use_node_attr: bool, strict: bool) 
     _check_lines(paths, table)
     _check_edges(paths, edges, graph, strict)
     num_graphs, num_nodes = int(graph[-1]) + 1, graph.size
-    columns = [table["node_attributes"].astype(np.float32)] if use_node_attr and "node_attributes" in table else []
+    if use_node_attr and "node_attributes" not in table:
+        raise ValueError(f"'use_node_attr' must be false for {name}, which has no {name}_node_attributes.txt (got true)")
+    columns = [table["node_attributes"].astype(np.float32)] if use_node_attr else []
     columns += [_one_hot(column) for column in table["node_labels"].T] if "node_labels" in table else []
     x = np.concatenate(columns, axis=1) if columns else np.ones((num_nodes, 1), dtype=np.float32)
     edge_index, edge_attr = torch.from_numpy(edges.T.copy()), None

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from gump.experiment.protocol import PROTOCOLS, SplitRule
-from gump.experiment.registry import DATASETS, HEADS, MODELS, TRANSFORMS, level_of
+from gump.experiment.registry import DATASETS, ENCODINGS, HEADS, MODELS, TRANSFORMS, level_of
 from gump.experiment.settings import bind, suggestion
 from gump.experiment.training import Training, shared
 
@@ -159,7 +159,14 @@ def complete(tables: Mapping[str, Any]) -> dict[str, Any]:
     settings["transform"] = [_transform(f"transform.{i}", table) for i, table in enumerate(tables.get("transform", []))]
     settings["protocol"] = choose("protocol", tables.get("protocol"), PROTOCOLS)
     settings["model"] = choose("model", tables.get("model"), MODELS, given=("in_channels", "out_channels"))
-    head = HEADS[level_of(settings["dataset"])]
+    level = level_of(settings["dataset"])
+    if (settings["protocol"]["kind"] == "links") != (level == "link"):
+        raise ValueError(
+            f"'protocol.kind' must be 'links' for questions about links, and for no others (got {settings['protocol']['kind']!r} for {level}s)"
+        )
+    if settings["model"].get("directed"):
+        raise ValueError("'model.directed' must be false in a configuration, whose datasets are undirected (got true)")
+    head = HEADS[level]
     settings["head"] = bind("head", tables.get("head", {}), head, given=("encoder", "out_channels"))
     settings["embedding"] = bind("embedding", tables.get("embedding", {}), _embedding)
     settings["train"] = bind("train", tables.get("train", {}), Training)
@@ -181,11 +188,14 @@ def side_by_side(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _transform(table: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """A transform has a setting besides its arguments: ``when`` it is applied."""
+    """A transform has a setting besides its arguments: ``when`` it is applied. Encodings are appended to ``x``, which is what models read."""
     when = settings.get("when", WHEN[0])
     if when not in WHEN:
         raise ValueError(f"'{table}.when' must be one of {WHEN} (got {when!r})")
-    return choose(table, {key: value for key, value in settings.items() if key != "when"}, TRANSFORMS) | {"when": when}
+    given = {key: value for key, value in settings.items() if key != "when"}
+    if settings.get("kind") in ENCODINGS and (name := given.setdefault("attr_name", "none")) not in (None, "none"):
+        raise ValueError(f"'{table}.attr_name' must be 'none', which appends to the features that models read (got {name!r})")
+    return choose(table, given, TRANSFORMS) | {"when": when}
 
 
 def _embedding(channels: int | None = None) -> None:

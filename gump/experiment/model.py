@@ -12,7 +12,7 @@ from torch import Tensor
 from torch_geometric.data import Batch, Data
 
 from gump.datasets.dataset import Dataset
-from gump.experiment.registry import HEADS, MODELS
+from gump.experiment.registry import HEADS, MODELS, takes_line_graph
 from gump.line_graph import EulerianLineGraph
 from gump.nn.embedding import CategoricalEmbedding
 
@@ -56,9 +56,9 @@ def build_model(settings: Mapping[str, Any], dataset: Dataset) -> torch.nn.Modul
     width = arguments.get("edge_dim", 0)
     if width and dataset.edge_sizes:
         edge_embedding = CategoricalEmbedding(dataset.edge_sizes, width)
-    elif width and width != dataset.num_edge_features:
+    elif width and width != (wanted := dataset.num_edge_features + ("edge_weight" in dataset[0] and takes_line_graph(kind))):
         raise ValueError(
-            f"'model.edge_dim' must be the number of edge features of {dataset.name}, {dataset.num_edge_features} (got {width})"
+            f"'model.edge_dim' must be the number of edge features of {dataset.name}, on arcs with one more for edge weights: {wanted} (got {width})"
         )
     if settings["head"]["num_layers"] == 0:
         arguments["out_channels"] = dataset.num_targets

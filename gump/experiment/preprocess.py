@@ -48,6 +48,7 @@ def prepare(settings: Mapping[str, Any], line_graph: bool, root: Path | None = N
     """
     takes_root = "root" in inspect.signature(DATASETS[settings["dataset"]["kind"]]).parameters
     dataset: Dataset = build(settings["dataset"], DATASETS, **({"root": root} if root and takes_root else {}))
+    dataset = dataclasses.replace(dataset, fingerprint=_fingerprint(dataset.graphs))
     chain: list[BaseTransform] = [build(transform, TRANSFORMS) for transform in settings["transform"]]
     if settings["transform"] and dataset.level == "link":
         raise ValueError(
@@ -57,17 +58,18 @@ def prepare(settings: Mapping[str, Any], line_graph: bool, root: Path | None = N
         chain.append(AddLineGraph())
     if not chain:
         return dataset
+    data = dataset.fingerprint
     if dataset.x_sizes and settings["transform"]:  # encodings that are appended to categories would be cut to whole numbers
         floats = [copy(graph) for graph in dataset.graphs]
         for graph in floats:
             graph.x = graph.x.float()
-        dataset = dataclasses.replace(dataset, graphs=floats)
+        dataset, data = dataclasses.replace(dataset, graphs=floats), _fingerprint(floats)
     tables = [{key: value for key, value in table.items() if key != "when"} for table in settings["transform"]]
     times = [table["when"] for table in settings["transform"]]
     num_first = times.index("batch") if "batch" in times else len(chain)  # whatever comes after a late one is late
     if num_first:
         key = {
-            "data": _fingerprint(dataset.graphs),
+            "data": data,
             "transforms": tables[:num_first],
             "line_graph": len(tables) < num_first,
             "code": _code(),

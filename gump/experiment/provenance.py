@@ -19,12 +19,11 @@ import gump
 from gump.kernels import LAUNCHED
 
 
-def provenance(fabric: Fabric, precision: str) -> dict[str, Any]:
+def provenance(fabric: Fabric) -> dict[str, Any]:
     """What a record tells about its making, besides the settings.
 
     Args:
-        fabric: Where it was computed.
-        precision: And in what arithmetic.
+        fabric: Where it was computed, and in what arithmetic; on a CPU that may be another than was asked for.
     """
     return {
         **_source(),
@@ -34,7 +33,7 @@ def provenance(fabric: Fabric, precision: str) -> dict[str, Any]:
         "num_devices": fabric.world_size,
         "num_threads": torch.get_num_threads(),
         "path": f"kernels: {', '.join(sorted(LAUNCHED))}" if LAUNCHED else "plain",
-        "precision": precision,
+        "precision": fabric.strategy.precision.precision,
         "host": platform.node(),
     }
 

@@ -30,9 +30,9 @@ HEADS: dict[str, type[torch.nn.Module]] = {
     "link": nn.LinkPredictor,
 }
 MODELS: dict[str, type[torch.nn.Module]] = {name: getattr(nn.models, name) for name in nn.models.ENCODERS}
+ENCODINGS = {"AddLaplacianEigenvectorPE": AddLaplacianEigenvectorPE, "AddRandomWalkPE": AddRandomWalkPE}
 TRANSFORMS: dict[str, type[BaseTransform]] = {
-    "AddLaplacianEigenvectorPE": AddLaplacianEigenvectorPE,
-    "AddRandomWalkPE": AddRandomWalkPE,
+    **ENCODINGS,
     "NormalizeFeatures": NormalizeFeatures,
     **{name: getattr(transforms, name) for name in transforms.__all__},
 }

@@ -6,7 +6,7 @@ import dataclasses
 import itertools
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
@@ -60,6 +60,8 @@ class Runner:
         missing = [run for path, run in places.items() if path not in known]
         configs = configs_of(runs)
         workshop = Workshop(configs, self) if missing else None
+        if workshop:
+            workshop.check_data(known.values())
         groups = workshop.groups(missing) if workshop else []
         for path in (self.path(*run) for run in runs):
             if workshop is not None and path not in known:
@@ -73,7 +75,8 @@ class Runner:
     def finished(self, config: Config, index: int) -> Record | None:
         """The record of a run, if there is one with these settings; those that are newer than the record had their defaults then.
 
-        By which rule its epoch is selected is for the configuration to say, as it is now.
+        What it is called, beside which published number it stands, and by which rule its epoch is selected is for the configuration to say, as
+        it is now.
         """
         path = self.path(config, index)
         if not path.is_file():
@@ -82,9 +85,13 @@ class Runner:
         differing = _differences(made_by(_completed(record.settings)), json.loads(json.dumps(made_by(config.settings))))
         if not differing:
             tidy(path.with_suffix(".ckpt"))
-            if record.select != config.training.select:
-                record.settings["train"]["select"] = config.training.select
-                record.save(self.records)
+            said = record.settings.get("title"), record.select, record.published
+            now = config.settings.get("title"), config.training.select, json.loads(json.dumps(config.published))
+            if _differences(list(said), list(now)):
+                record.settings.pop("title", None)
+                record.settings = ({"title": now[0]} if now[0] else {}) | record.settings
+                record.settings["train"]["select"], record.published = now[1:]
+                record = Record.load(record.save(self.records))
             return record
         if self.overwrite:
             return None
@@ -125,6 +132,10 @@ def _differences(old: Any, new: Any, key: str = "") -> list[str]:
     """What differs between two trees of settings."""
     if isinstance(old, dict) and isinstance(new, dict):
         return [d for k in sorted({*old, *new}) for d in _differences(old.get(k), new.get(k), f"{key}.{k}" if key else k)]
+    if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        return [
+            d for i, pair in enumerate(zip(old, new, strict=True)) for d in _differences(*pair, f"{key}.{i}" if key else f"{i}")
+        ]
     if isinstance(old, float) and isinstance(new, float) and f"{old:.7g}" == f"{new:.7g}":  # what a record keeps of a number
         return []
     return [] if old == new else [f"{key} was {old!r}, is {new!r}"]
@@ -181,6 +192,10 @@ def run_all(runner: Runner, configs: Sequence[Config], indices: Sequence[int] | 
     with ProcessPoolExecutor(num_jobs, get_context("spawn"), initializer=torch.set_num_threads, initargs=(1,)) as pool:
         try:
             yield from pool.map(_run_one, itertools.repeat(silent), *zip(*runs, strict=True))
+        except BrokenExecutor as error:
+            raise ChildProcessError(
+                "a process was ended from outside, perhaps for want of memory; finished runs are kept, and fewer --jobs need less"
+            ) from error
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise

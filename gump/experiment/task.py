@@ -67,6 +67,8 @@ def _scores(out: Tensor) -> Tensor:
 
 def _auroc(out: Tensor, y: Tensor) -> Tensor:
     known = ~y.view(-1).isnan()
+    if (y.view(-1)[known] == 1).all() or (y.view(-1)[known] == 0).all():  # there is nothing to tell apart
+        return out.new_tensor(torch.nan)
     return binary_auroc(_scores(out).view(-1)[known], y.view(-1)[known].long())
 
 

@@ -103,6 +103,12 @@ class Training:
         ):
             if (value := getattr(self, name)) is not None and not (value >= 0 and math.isfinite(value)):
                 raise ValueError(f"'train.{name}' must be finite and not negative (got {value})")
+        if not 0 <= self.plateau_factor < 1:
+            raise ValueError(f"'train.plateau_factor' must be at least 0 and below 1 (got {self.plateau_factor})")
+        if self.clip == 0:
+            raise ValueError("'train.clip' must be above 0, or 'none' for no clipping (got 0)")
+        if self.stop_at is not None and not math.isfinite(self.stop_at):
+            raise ValueError(f"'train.stop_at' must be finite (got {self.stop_at})")
 
 
 def cosine(training: Training, epoch: int) -> float:

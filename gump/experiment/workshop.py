@@ -7,7 +7,7 @@ import itertools
 import json
 import os
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -83,6 +83,15 @@ class Workshop:
         elif self.dataset.level in ("graph", "source"):
             self.store = GraphStore(self.dataset.graphs, self.fabric.device)
         self._padded_store: Store | None = None
+
+    def check_data(self, records: Iterable[Record]) -> None:
+        """Refuses to train runs beside others of the same configurations that were made on other data."""
+        for record in records:
+            if (data := record.provenance.get("data", "")) and not self.dataset.fingerprint.startswith(data):
+                path = record.path(self.runner.records)
+                raise ValueError(
+                    f"{path} was made on other data than {self.dataset.name} has now; name another --records, or remove it"
+                )
 
     def groups(self, missing: Sequence[Run]) -> list[list[Run]]:
         """Divides runs into those that are trained side by side, in the order of the configurations and then of their numbers.
@@ -171,6 +180,7 @@ class Workshop:
         made: dict[str, Any] = {"torch": torch.__version__, "gump": gump.__version__, "device": device_name(self.fabric.device)}
         made |= {"kernels": self.fabric.device.type == "cuda" and has_triton()}
         made |= {"num_devices": self.fabric.world_size, "replicas": self.runner.num_replicas is not None, "format": FORMAT}
+        made |= {"data": self.dataset.fingerprint}
         settings = [made_by(config.settings) for config in configs_of(runs)]
         if len(settings) == 1:
             made |= {"settings": settings[0], "indices": [run.number for run in runs]}
@@ -205,7 +215,7 @@ class Workshop:
             history=progress.history,
             predictions=progress.predictions,
             test_index=test_index,
-            provenance={"config": config.path, **provenance(self.fabric, self.training.precision)},
+            provenance={"config": config.path, "data": self.dataset.fingerprint[:16], **provenance(self.fabric)},
             cost={
                 "time_s": sum(progress.times_s),
                 "epoch_time_s": statistics.median(progress.times_s) if progress.times_s else 0.0,
@@ -257,4 +267,6 @@ def _fabric(device: str, num_devices: int, precision: Any) -> Fabric:
     try:
         return Fabric(accelerator=device, devices=num_devices, precision=precision)
     except (RuntimeError, ValueError) as error:  # there is no such device here, or nowhere
+        if "recision" in str(error):
+            raise ValueError(f"'train.precision' must be one that Lightning Fabric knows (got {precision!r}): {error}") from error
         raise ValueError(f"'device' must be one that this machine has (got {device!r}): {error}") from error

@@ -223,6 +223,7 @@ def _checked_inputs(input_nodes: Tensor | None, num_nodes: int) -> Indices:
     """The numbers of the input vertices."""
     if input_nodes is None:
         return np.arange(num_nodes)
+    input_nodes = torch.as_tensor(input_nodes)
     if input_nodes.dtype == torch.bool:
         if input_nodes.shape != (num_nodes,):
             raise ValueError(

@@ -126,5 +126,7 @@ def _answers(record: Record, rule: str) -> list[Any]:
 def _targets(a: Record, b: Record) -> list[int | None]:
     found = [record.predictions[TARGET] for record in (a, b) if TARGET in record.predictions]
     if len(found) == 2 and found[0] != found[1]:
-        raise ValueError(f"'records_a' and 'records_b' must agree in the right answers (they differ at index {a.index})")
+        raise ValueError(
+            f"'records_a' and 'records_b' must be of the same data (got {a.name} and {b.name}, whose right answers differ in run {a.index})"
+        )
     return list(found[0]) if found and len(found[0]) == len(a.test_index) else [None] * len(a.test_index)

@@ -100,6 +100,14 @@ def test_text_that_lists_no_edges_is_refused(tmp_path: Path, text: str, message:
         ({"edge_index": np.array([[0], [3]]), "x": np.ones((3, 1))}, r"must number vertices from 0 to 2 \(got 3\)"),
         ({"edge_index": np.array([[0], [-1]])}, r"\(got -1\)"),
         ({"edge_index": np.array([[0], [10**17]])}, "must have at most 100,000,000 vertices"),
+        (
+            {"edge_index": np.array([[0], [1]]), "x": np.full((2, 1), 1e300)},
+            r"'x' in .* must be finite numbers .* also in single precision",
+        ),
+        (
+            {"edge_index": np.array([[0], [1]]), "x": np.ones((2, 0))},
+            r"'x' in .* must be finite numbers .*\(got \[2, 0\] of float64",
+        ),
         ({"edge_index": np.array([[0], [1]]), "x": np.ones(2)}, r"'x' in .* must be finite numbers .*\(got \[2\] of float64"),
         ({"edge_index": np.array([[0], [1]]), "x": np.full((2, 1), np.nan)}, "finite"),
         ({"edge_index": np.array([[None], [1]])}, "must hold plain arrays"),

@@ -57,6 +57,14 @@ def test_attributes_come_first_where_they_are_wanted(tmp_path: Path) -> None:
     assert edge.x.tolist() == [[0.5, 1.5, 1, 0, 0], [1.5, 2.5, 0, 0, 1]]
 
 
+def test_attributes_that_are_not_there_are_refused(tmp_path: Path) -> None:
+    write(tmp_path, node_attributes="")
+    with pytest.raises(
+        ValueError, match=r"'use_node_attr' must be false for TINY, which has no TINY_node_attributes.txt \(got true\)"
+    ):
+        load_tu("TINY", tmp_path, use_node_attr=True)
+
+
 def test_without_labels_features_are_one(tmp_path: Path) -> None:
     write(tmp_path, node_labels="", edge_labels="")
     for graph in load_tu("TINY", tmp_path):
@@ -293,8 +301,11 @@ def test_blocks_and_largest_degree_are_the_papers(name: str, data_root: Path) ->
 @pytest.mark.parametrize("name", ["MUTAG", "ENZYMES"])
 def test_equals_what_pyg_reads(name: str, cache: bool | None, data_root: Path) -> None:
     data, slices, sizes = read_tu_data(str(data_root / name / "raw"), name)
-    plain, full = load_tu(name, data_root, cache), load_tu(name, data_root, cache, use_node_attr=True)
-    plain, full = load_tu(name, data_root, cache), load_tu(name, data_root, cache, use_node_attr=True)  # now from the cache
+    for _ in range(2):  # the second time from the cache
+        plain, full = (
+            load_tu(name, data_root, cache),
+            load_tu(name, data_root, cache, use_node_attr=sizes["num_node_attributes"] > 0),
+        )
     batch = next(iter(DataLoader(full, batch_size=len(full))))
     assert batch.x.equal(data.x)
     assert batch.y.equal(data.y)

@@ -31,7 +31,7 @@ def test_a_file_in_no_folder_of_configurations_is_called_by_its_own_name(tmp_pat
 def test_the_head_is_that_of_the_level() -> None:
     assert "pool" not in tiny_config(dataset={"level": "node"}).settings["head"]
     with pytest.raises(ValueError, match=r"'head\.pool' is not a setting"):
-        tiny_config(dataset={"level": "link"}, head={"pool": "sum"})
+        tiny_config(dataset={"level": "link", "task": "binary"}, protocol={"kind": "links"}, head={"pool": "sum"})
 
 
 def test_overrides_replace_settings_and_are_the_variant() -> None:
@@ -165,6 +165,23 @@ def test_what_runs_side_by_side_share_is_all_but_what_each_can_have_for_itself()
         (tiny_tables(trian={}), r"'trian' is not a table of a configuration \(did you mean 'train'\?\)"),
         (tiny_tables(train={"learning_rate": 1}), r"'train.learning_rate' is not a setting \(did you mean 'train.lr'\?\)"),
         (tiny_tables(train={"lr": "fast"}), r"'train.lr' must be a number \(got 'fast'\)"),
+        (tiny_tables(train={"plateau_factor": 1.0}), r"'train.plateau_factor' must be at least 0 and below 1 \(got 1.0\)"),
+        (tiny_tables(train={"plateau_factor": -0.5}), r"'train.plateau_factor' must be at least 0 and below 1 \(got -0.5\)"),
+        (tiny_tables(train={"clip": 0.0}), r"'train.clip' must be above 0, or 'none' for no clipping"),
+        (tiny_tables(train={"stop_at": math.inf}), r"'train.stop_at' must be finite \(got inf\)"),
+        (
+            tiny_tables(protocol={"kind": "links"}),
+            r"'protocol.kind' must be 'links' for questions about links, and for no others \(got 'links' for graphs\)",
+        ),
+        (
+            tiny_tables(dataset={"level": "link", "task": "binary"}, protocol={"kind": "fresh"}),
+            r"'protocol.kind' must be 'links' for questions about links, and for no others \(got 'fresh' for links\)",
+        ),
+        (tiny_tables(model={"directed": True}), r"'model.directed' must be false in a configuration"),
+        (
+            tiny_tables() | {"transform": [{"kind": "AddRandomWalkPE", "walk_length": 2, "attr_name": "pe"}]},
+            r"'transform.0.attr_name' must be 'none', which appends to the features that models read \(got 'pe'\)",
+        ),
         (tiny_tables(train={"lr": -1.0}), r"'train.lr' must be finite and not negative \(got -1.0\)"),
         (tiny_tables(train={"patience": -1}), r"'train.patience' must be finite and not negative"),
         (tiny_tables(train={"epochs": 0}), r"'train.epochs' must be at least 1 \(got 0\)"),
@@ -249,3 +266,10 @@ def test_a_published_number_stays_with_the_data_of_its_file(several: str) -> Non
     assert published("dataset.task", ["multiclass", "binary"]) == [None, 1.0]
     assert published("dataset.num_nodes", [4, 6]) == [1.0, 1.0]
     assert published("train.lr", [0.1, 0.2]) == [1.0, 1.0]
+
+
+def test_encodings_are_appended_to_what_models_read() -> None:
+    [config] = make_configs("a", tiny_tables() | {"transform": [{"kind": "AddRandomWalkPE", "walk_length": 2}]})
+    [named] = make_configs("a", tiny_tables() | {"transform": [{"kind": "AddRandomWalkPE", "walk_length": 2, "attr_name": "none"}]})
+    assert config.settings["transform"][0]["attr_name"] is None
+    assert config.settings == named.settings

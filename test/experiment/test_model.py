@@ -98,9 +98,9 @@ def test_edge_attributes_reach_the_model_only_if_it_has_a_width_for_them() -> No
 
 
 def test_a_wrong_width_of_edge_attributes_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"'model\.edge_dim' must be the number of edge features of fake, 2 \(got 3\)"):
+    with pytest.raises(ValueError, match=r"'model\.edge_dim' must be the number of edge features of fake, on arcs .*: 2 \(got 3\)"):
         build_model(tiny_config(model={"edge_dim": 3}).settings, fake_dataset(edge_features=True))
-    with pytest.raises(ValueError, match=r"'model\.edge_dim' must be the number of edge features of fake, 0 \(got 1\)"):
+    with pytest.raises(ValueError, match=r"'model\.edge_dim' must be the number of edge features of fake, on arcs .*: 0 \(got 1\)"):
         build_model(tiny_config(model={"edge_dim": 1}).settings, fake_dataset())
 
 

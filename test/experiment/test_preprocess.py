@@ -17,7 +17,7 @@ from gump.experiment.config import make_configs
 from gump.experiment.preprocess import TransformedGraphs, _flat, _graphs, prepare
 
 WALKS: dict[str, Any] = {"kind": "AddRandomWalkPE", "walk_length": 3, "attr_name": "none"}
-SIGNS: dict[str, Any] = {"kind": "AddLaplacianEigenvectorPE", "k": 2, "attr_name": "pe"}
+SIGNS: dict[str, Any] = {"kind": "AddLaplacianEigenvectorPE", "k": 2}
 
 
 def settings(*transforms: dict[str, Any], **dataset: Any) -> dict[str, Any]:
@@ -55,8 +55,7 @@ def test_what_comes_from_the_cache_is_what_was_put_there(own_cache: Path, level:
     monkeypatch.setattr(preprocess, "_apply", lambda *_: pytest.fail("transformed again"))
     kept = prepare(tables, True)
     assert_same(fresh.graphs, kept.graphs)
-    assert (fresh.name, fresh.level, fresh.num_targets, fresh.num_features) == (kept.name, kept.level, kept.num_targets, 4 + 3)
-    assert fresh[0].pe.shape == (fresh[0].num_nodes, 2)
+    assert (fresh.name, fresh.level, fresh.num_targets, fresh.num_features) == (kept.name, kept.level, kept.num_targets, 4 + 3 + 2)
     plain = fake_dataset(level, num_graphs=20, num_nodes=6, edge_features=True)
     assert kept[0].y.equal(plain[0].y)
     assert EulerianLineGraph.from_data(kept[0]).arcs.equal(

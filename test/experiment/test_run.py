@@ -1,8 +1,10 @@
 import dataclasses
+import functools
 import json
 import os
 import subprocess
 from collections.abc import Iterator
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from multiprocessing import get_context
 from pathlib import Path
@@ -13,7 +15,8 @@ import torch
 from fake_configs import tiny_config, tiny_tables
 
 import gump
-from gump.experiment import provenance, workshop
+from gump.datasets.dataset import Dataset
+from gump.experiment import preprocess, provenance, workshop
 from gump.experiment.checkpoint import write_checkpoint
 from gump.experiment.config import Config, load_config, make_configs
 from gump.experiment.memory import peak_memory
@@ -63,6 +66,7 @@ def test_a_record_says_where_it_was_made(tmp_path: Path) -> None:
     made = record.provenance
     assert set(made) == {
         "config",
+        "data",
         "num_devices",
         "commit",
         "clean",
@@ -231,6 +235,93 @@ def test_another_rule_of_selection_trains_nothing_and_is_that_of_the_record_from
     assert Record.load(runner.path(tiny_config(), 0)) == again
     again.settings["train"]["select"] = "loss"
     assert first == again
+
+
+@pytest.mark.parametrize("title", ["another", ""])
+def test_title_and_published_number_are_as_the_configuration_has_them_now(title: str, tmp_path: Path) -> None:
+    watched: list[int] = []
+    runner = Runner(tmp_path, watches=[counted(watched)])
+    tables = tiny_tables(published={"value": 50.0}) | {"title": "first"}
+    [first] = runner.run(make_configs("test/tiny", tables)[0], [0])
+    tables = tiny_tables(published={"value": 99.123456789}) | ({"title": title} if title else {})
+    [again] = runner.run(make_configs("test/tiny", tables)[0], [0])
+    assert (first.published, first.settings["title"], len(watched)) == ({"value": 50.0}, "first", 3)
+    assert again.published["value"] == pytest.approx(99.123456789)
+    assert again.settings.get("title", "") == title
+    changed = runner.path(tiny_config(), 0).stat().st_mtime_ns
+    list(runner.run(make_configs("test/tiny", tables)[0], [0]))
+    assert runner.path(tiny_config(), 0).stat().st_mtime_ns == changed, "what has not changed is not written"
+    assert Record.load(runner.path(tiny_config(), 0)) == again
+
+
+def test_runs_on_other_data_are_not_put_beside_each_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    runner = Runner(tmp_path, save_every_s=0)
+    [first] = runner.run(tiny_config(), [0])
+    assert len(first.provenance["data"]) == 16
+    fake = preprocess.DATASETS["fake"]
+
+    @functools.wraps(fake)
+    def altered(**settings: Any) -> Dataset:
+        dataset = fake(**settings)
+        dataset.graphs[0].x[0, 0] += 1
+        return dataset
+
+    monkeypatch.setitem(preprocess.DATASETS, "fake", altered)
+    assert list(runner.run(tiny_config(), [0])) == [first], "nothing is trained beside it"
+    with pytest.raises(
+        ValueError, match=r"000\.json was made on other data than fake has now; name another --records, or remove it"
+    ):
+        list(runner.run(tiny_config(), [0, 1]))
+    runner.path(tiny_config(), 0).unlink()
+    [second] = runner.run(tiny_config(), [0])
+    assert second.provenance["data"] != first.provenance["data"]
+
+
+def test_a_checkpoint_of_other_data_is_not_gone_on_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop(config: Config, index: int, epoch: int, results: dict[str, float]) -> None:
+        if epoch == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        list(Runner(tmp_path, save_every_s=0, watches=[stop]).run(tiny_config(), [0]))
+    fake = preprocess.DATASETS["fake"]
+
+    @functools.wraps(fake)
+    def altered(**settings: Any) -> Dataset:
+        dataset = fake(**settings)
+        dataset.graphs[0].x[0, 0] += 1
+        return dataset
+
+    monkeypatch.setitem(preprocess.DATASETS, "fake", altered)
+    [resumed], [whole] = Runner(tmp_path).run(tiny_config(), [0]), Runner(tmp_path / "whole").run(tiny_config(), [0])
+    assert resumed.history == whole.history
+
+
+def test_a_number_of_many_digits_in_a_transform_is_that_of_the_record(tmp_path: Path) -> None:
+    tables = tiny_tables() | {"transform": [{"kind": "DIGL", "alpha": 0.123456789, "eps": 0.05}]}
+    [first] = Runner(tmp_path).run(make_configs("test/many", tables)[0], [0])
+    assert list(Runner(tmp_path).run(make_configs("test/many", tables)[0], [0])) == [first]
+    tables["transform"] = [{"kind": "DIGL", "alpha": 0.13, "eps": 0.05}]
+    with pytest.raises(ValueError, match=r"other settings \(transform\.0\.alpha was 0\.1234568, is 0\.13\)"):
+        list(Runner(tmp_path).run(make_configs("test/many", tables)[0], [0]))
+
+
+def test_a_process_that_is_ended_from_outside_is_said_in_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: Any) -> None:
+        raise BrokenProcessPool("A process in the process pool was terminated abruptly")
+
+    monkeypatch.setattr("concurrent.futures.ProcessPoolExecutor.map", broken)
+    with pytest.raises(
+        ChildProcessError, match="a process was ended from outside, perhaps for want of memory; finished runs are kept"
+    ):
+        list(run_all(Runner(tmp_path), [tiny_config()], num_jobs=2))
+
+
+def test_edge_weights_count_as_one_more_edge_feature_on_arcs(tmp_path: Path) -> None:
+    digl = {"transform": [{"kind": "DIGL", "alpha": 0.2, "eps": 0.05, "keep_weights": True}]}
+    tables = tiny_tables(model={"base": "gin", "conv": "gin", "edge_dim": 1}, train={"epochs": 1}) | digl
+    [record] = Runner(tmp_path).run(make_configs("test/weighted", tables)[0], [0])
+    assert record.status == "finished"
 
 
 def test_what_is_wrong_is_said_before_anything_is_trained(tmp_path: Path) -> None:
@@ -719,7 +810,12 @@ def test_transforms_with_each_batch_give_what_transforms_beforehand_give(kind: s
 
 @pytest.mark.parametrize("level", ["link", "source"])
 def test_replicas_are_refused_where_answers_are_about_links_or_sources(level: str, tmp_path: Path) -> None:
-    config = tiny_config(dataset={"level": level, **({"task": "binary"} if level == "link" else {})}, protocol={"kind": "fresh"})
+    asked = (
+        {"dataset": {"level": "link", "task": "binary"}, "protocol": {"kind": "links"}}
+        if level == "link"
+        else {"dataset": {"level": level}}
+    )
+    config = tiny_config(**asked)
     with pytest.raises(ValueError, match="'--replicas' must be left out"):
         list(Runner(tmp_path, num_replicas=2).run(config))
 
@@ -752,13 +848,6 @@ def test_runs_beyond_the_protocol_are_refused_before_anything_is_trained(tmp_pat
     with pytest.raises(ValueError, match=r"'--splits' must be below the protocol's number of runs, 2 \(got 5 for test/tiny\)"):
         list(run_all(Runner(tmp_path), [tiny_config()], [0, 5]))
     assert not list(tmp_path.rglob("*.json"))
-
-
-def test_a_new_title_leaves_records_as_they_are(tmp_path: Path) -> None:
-    config = tiny_config()
-    (record,) = Runner(tmp_path).run(config, [0])
-    renamed = dataclasses.replace(config, settings=config.settings | {"title": "Another"})
-    assert Runner(tmp_path).finished(renamed, 0) == record
 
 
 def test_a_run_that_diverged_leaves_its_last_good_state(tmp_path: Path) -> None:

@@ -65,6 +65,12 @@ def test_average_precision_is_the_mean_of_scikit_learns_over_labels(seed: int, m
     assert float(TASKS["multilabel"].judge(out, y)) == pytest.approx(np.mean(expected), abs=1e-6)
 
 
+@pytest.mark.parametrize("label", [0.0, 1.0])
+def test_roc_auc_of_a_single_class_is_not_a_number(label: float) -> None:
+    y = torch.tensor([[label], [label], [torch.nan]])
+    assert TASKS["binary"].judge(torch.tensor([[0.1], [0.4], [0.3]]), y).isnan()
+
+
 def test_average_precision_without_any_label_that_counts_is_not_a_number() -> None:
     assert math.isnan(TASKS["multilabel"].judge(numbers(0, 6, 2), torch.zeros(6, 2)))
 

@@ -109,5 +109,5 @@ def test_refusals(runs: Any) -> None:
         paired_difference(runs([0.5, 0.5]), runs([0.5]), "last")
     with pytest.raises(ValueError, match="must have one measure"):
         paired_difference(runs([0.5]), runs([0.5], metric="mae"))
-    with pytest.raises(ValueError, match="agree in the right answers"):
+    with pytest.raises(ValueError, match=r"must be of the same data .got .* whose right answers differ in run 0"):
         paired_difference(with_answers(runs([0.5]), [[0, 1]], [[1, 1]]), with_answers(runs([0.5]), [[0, 1]], [[0, 1]]))

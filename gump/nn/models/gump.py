@@ -234,6 +234,8 @@ class GUMP(torch.nn.Module):
                 torch.nn.init.zeros_(layer.bias)
         if self.layer_weight is not None:
             torch.nn.init.zeros_(self.layer_weight)
+        if hasattr(self.act, "reset_parameters"):  # those with a weight have it
+            self.act.reset_parameters()
 
     def forward(
         self,
@@ -303,7 +305,7 @@ class GUMP(torch.nn.Module):
         arc_attr, x = self._arc_attr(x, edge_weight, edge_attr, line_graph), self.base_dropout(x)
         if self.base is None:
             return Start(self.base_dropout(self.base_norm(self.encoder(x), mask)), line_graph, arc_attr)
-        weight = None if edge_weight is None or self.base == "gin" else line_graph.arc_attr(edge_weight)
+        weight = None if edge_weight is None or self.base == "gin" else line_graph.arc_attr(edge_weight.to(x.dtype))
         arcs = line_graph.arcs
         if line_graph.directed:
             arcs, weight = arcs[:, line_graph.listed], None if weight is None else weight[line_graph.listed]

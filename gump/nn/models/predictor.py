@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch_geometric.nn import MLP, global_add_pool, global_max_pool, global_mean_pool
 
+from gump.nn.arguments import check_counts
 from gump.nn.rows import add_rows
 
 POOLS = {"mean": global_mean_pool, "sum": global_add_pool, "max": global_max_pool}
@@ -20,6 +21,7 @@ class _Predictor(torch.nn.Module):
         super().__init__()
         if not isinstance(getattr(encoder, "out_channels", None), int):
             raise ValueError(f"'encoder' must tell the width of its output as 'out_channels' (got {type(encoder).__name__})")
+        check_counts(0, num_layers=num_layers)
         self.encoder, self.out_channels = encoder, out_channels
         width: int = encoder.out_channels  # type: ignore[assignment]
         if num_layers == 0 and width != out_channels:

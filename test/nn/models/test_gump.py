@@ -552,3 +552,17 @@ def test_dropout_that_makes_states_grow_with_depth_is_warned_of_by_as_much_as_th
 @pytest.mark.parametrize("settings", [{"norm": "batch"}, {"conv": "gcnii", "alpha": 0.5}, {"dropout": 0.04}, {"num_layers": 16}])
 def test_dropout_that_does_not_is_not(settings: dict[str, Any]) -> None:
     GUMP(**{"in_channels": 4, "hidden_channels": 8, "num_layers": 24, "norm": None, "dropout": 0.5} | settings)
+
+
+def test_whole_edge_weights_are_what_they_are_as_numbers() -> None:
+    torch.manual_seed(0)
+    model, x = GUMP(2, 8, 2, edge_dim=1, norm=None, base_norm=None), torch.randn(3, 2)
+    edge_index, weight = torch.tensor([[0, 0, 1], [1, 1, 2]]), torch.tensor([1, 2, 4])
+    torch.testing.assert_close(model(x, edge_index, edge_weight=weight), model(x, edge_index, edge_weight=weight.float()))
+
+
+def test_a_learned_nonlinearity_is_drawn_anew_too() -> None:
+    model = GUMP(2, 8, 2, act="prelu")
+    torch.nn.init.constant_(model.act.weight, 5.0)
+    model.reset_parameters()
+    assert model.act.weight.item() == 0.25
