@@ -60,8 +60,6 @@ class Runner:
         missing = [run for path, run in places.items() if path not in known]
         configs = configs_of(runs)
         workshop = Workshop(configs, self) if missing else None
-        if workshop:
-            workshop.check_data(known.values())
         groups = workshop.groups(missing) if workshop else []
         for path in (self.path(*run) for run in runs):
             if workshop is not None and path not in known:

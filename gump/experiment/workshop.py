@@ -7,7 +7,7 @@ import itertools
 import json
 import os
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -76,6 +76,7 @@ class Workshop:
                 "in a loop of your own use torch.autocast, or .double() on model and features"
             )
         self.dataset = prepare(self.config.settings, self.line_graph, runner.data_root)
+        self._check_records()
         self.store: GraphStore | TransformedStore | None = None
         self.evaluated_at_once = GraphFeed.EVALUATED_AT_ONCE
         if isinstance(self.dataset.graphs, TransformedGraphs):
@@ -83,15 +84,6 @@ class Workshop:
         elif self.dataset.level in ("graph", "source"):
             self.store = GraphStore(self.dataset.graphs, self.fabric.device)
         self._padded_store: Store | None = None
-
-    def check_data(self, records: Iterable[Record]) -> None:
-        """Refuses to train runs beside others of the same configurations that were made on other data."""
-        for record in records:
-            if (data := record.provenance.get("data", "")) and not self.dataset.fingerprint.startswith(data):
-                path = record.path(self.runner.records)
-                raise ValueError(
-                    f"{path} was made on other data than {self.dataset.name} has now; name another --records, or remove it"
-                )
 
     def groups(self, missing: Sequence[Run]) -> list[list[Run]]:
         """Divides runs into those that are trained side by side, in the order of the configurations and then of their numbers.
@@ -157,6 +149,15 @@ class Workshop:
                 self.runner.finished(*run)  # tidies up
         self.fabric.barrier()
         return [Record.load(self.runner.path(*run)) for run in runs]
+
+    def _check_records(self) -> None:
+        """Refuses to train runs beside others of the same configurations that were made on other data."""
+        paths = (self.runner.path(config, index) for config in self.configs for index in range(config.protocol.num_runs))
+        for path in filter(Path.is_file, paths):
+            if (data := Record.load(path).provenance.get("data", "")) and not self.dataset.fingerprint.startswith(data):
+                raise ValueError(
+                    f"{path} was made on other data than {self.dataset.name} has now; name another --records, or remove it"
+                )
 
     def _split(self, index: int) -> Split:
         split = self.config.protocol.split(self.dataset, index)
