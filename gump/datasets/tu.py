@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from functools import partial
 from pathlib import Path
 
@@ -56,6 +57,11 @@ def load_tu(
     ]
     folder = find_raw(name, files, root, cache, partial(_fetch, name) if download else None)
     parts = {part: path for part in PARTS if (path := folder / "raw" / f"{name}_{part}.txt").is_file()}
+    if not use_node_attr and "node_attributes" in parts and "node_labels" not in parts:
+        warnings.warn(
+            f"{name} has attributes of its vertices and no labels; 'use_node_attr' reads them, now every vertex has a 1",
+            stacklevel=2,
+        )
     settings = {"use_node_attr": use_node_attr, "strict": strict}
     arrays = cached(cache, name, settings, list(parts.values()), lambda: _read(name, parts, use_node_attr, strict))
     y = arrays["y"]

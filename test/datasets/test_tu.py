@@ -66,10 +66,18 @@ def test_attributes_that_are_not_there_are_refused(tmp_path: Path) -> None:
 
 
 def test_without_labels_features_are_one(tmp_path: Path) -> None:
-    write(tmp_path, node_labels="", edge_labels="")
+    write(tmp_path, node_labels="", edge_labels="", node_attributes="")
     for graph in load_tu("TINY", tmp_path):
         assert graph.x.equal(torch.ones(graph.num_nodes, 1))
         assert graph.edge_attr is None
+
+
+def test_attributes_that_are_all_there_is_and_not_read_are_told(tmp_path: Path) -> None:
+    write(tmp_path, node_labels="")
+    for _ in range(2):  # also from the cache
+        with pytest.warns(UserWarning, match="TINY has attributes of its vertices and no labels; 'use_node_attr' reads them"):
+            assert load_tu("TINY", tmp_path)[0].x.equal(torch.ones(2, 1))
+    assert load_tu("TINY", tmp_path, use_node_attr=True)[0].x.tolist() == [[0.5, 1.5], [1.5, 2.5]]
 
 
 def test_without_classes_it_is_a_regression(tmp_path: Path) -> None:
