@@ -72,8 +72,8 @@ SECTIONS = (
         remark="The paper gives no settings for this table. GUMP's are the best of the searches below at eight layers, used at all depths; "
         "the searches named *wide* and *dropout* were written after test numbers with the earlier settings were known. "
         "Two flavors were searched: GCN's, which is the paper's, and GCNII's, which the paper does not have; each dataset takes the better "
-        "on validation; on CiteSeer others were added after that one was seen to fail at 64 layers on the test set. The settings of GCN and GCNII are ours; of them only whether GCN's features on Cora are normalized was chosen on "
-        "validation.",
+        "on validation; on CiteSeer others were added after that one was seen to fail at 64 layers on the test set. The settings of GCN and "
+        "GCNII are ours; of them only whether GCN's features on Cora are normalized was chosen on validation.",
     ),
     Section(
         "Depth",
