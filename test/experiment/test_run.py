@@ -254,10 +254,8 @@ def test_title_and_published_number_are_as_the_configuration_has_them_now(title:
     assert Record.load(runner.path(tiny_config(), 0)) == again
 
 
-def test_runs_on_other_data_are_not_put_beside_each_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    runner = Runner(tmp_path, save_every_s=0)
-    [first] = runner.run(tiny_config(), [0])
-    assert len(first.provenance["data"]) == 16
+def alter_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From now on the fake dataset has another number in it."""
     fake = preprocess.DATASETS["fake"]
 
     @functools.wraps(fake)
@@ -267,6 +265,13 @@ def test_runs_on_other_data_are_not_put_beside_each_other(tmp_path: Path, monkey
         return dataset
 
     monkeypatch.setitem(preprocess.DATASETS, "fake", altered)
+
+
+def test_runs_on_other_data_are_not_put_beside_each_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    runner = Runner(tmp_path, save_every_s=0)
+    [first] = runner.run(tiny_config(), [0])
+    assert len(first.provenance["data"]) == 16
+    alter_data(monkeypatch)
     assert list(runner.run(tiny_config(), [0])) == [first], "nothing is trained beside it"
     with pytest.raises(
         ValueError, match=r"000\.json was made on other data than fake has now; name another --records, or remove it"
@@ -284,15 +289,7 @@ def test_a_checkpoint_of_other_data_is_not_gone_on_from(tmp_path: Path, monkeypa
 
     with pytest.raises(KeyboardInterrupt):
         list(Runner(tmp_path, save_every_s=0, watches=[stop]).run(tiny_config(), [0]))
-    fake = preprocess.DATASETS["fake"]
-
-    @functools.wraps(fake)
-    def altered(**settings: Any) -> Dataset:
-        dataset = fake(**settings)
-        dataset.graphs[0].x[0, 0] += 1
-        return dataset
-
-    monkeypatch.setitem(preprocess.DATASETS, "fake", altered)
+    alter_data(monkeypatch)
     [resumed], [whole] = Runner(tmp_path).run(tiny_config(), [0]), Runner(tmp_path / "whole").run(tiny_config(), [0])
     assert resumed.history == whole.history
 
