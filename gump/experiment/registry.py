@@ -31,6 +31,7 @@ HEADS: dict[str, type[torch.nn.Module]] = {
 }
 MODELS: dict[str, type[torch.nn.Module]] = {name: getattr(nn.models, name) for name in nn.models.ENCODERS}
 ENCODINGS = {"AddLaplacianEigenvectorPE": AddLaplacianEigenvectorPE, "AddRandomWalkPE": AddRandomWalkPE}
+"""Transforms of PyG that append to the features."""
 TRANSFORMS: dict[str, type[BaseTransform]] = {
     **ENCODINGS,
     "NormalizeFeatures": NormalizeFeatures,
@@ -50,14 +51,14 @@ def takes_line_graph(model: type[torch.nn.Module]) -> bool:
 
 def obstacle_to_replicas(settings: Mapping[str, Any]) -> str:
     """Why runs with these settings cannot be trained side by side as one program, told before anything is read; empty if they can."""
-    kind, precision = settings["model"]["kind"], settings["train"].get("precision", "32-true")
+    kind, precision = settings["model"]["kind"], settings["train"]["precision"]
     if level_of(settings["dataset"]) not in ("graph", "node"):
         return "'--replicas' must be left out for questions about links and sources"
     if "mask" not in inspect.signature(MODELS[kind].forward).parameters:
         return f"'model.kind' must be one whose forward takes a mask, to be trained as replicas (got {kind}); leave out --replicas"
     if precision != "32-true":
         return f"'train.precision' must be '32-true' with '--replicas' (got '{precision}')"
-    if any(transform.get("when") == "batch" for transform in settings["transform"]):
+    if any(transform["when"] == "batch" for transform in settings["transform"]):
         return "'--replicas' must be left out where a transform has when = \"batch\""
     if settings["head"].get("pool") == "max":
         return "'head.pool' must be 'mean' or 'sum' with '--replicas' (got 'max')"
