@@ -108,6 +108,16 @@ class Workshop:
 
     def train(self, runs: Sequence[Run]) -> list[Record]:
         """Trains runs, side by side or the only one by itself, and saves their records; one that is there stays as it is."""
+        try:
+            return self._train(runs)
+        except torch.OutOfMemoryError as error:
+            several = f"fewer than {len(runs)} --replicas, or " if len(runs) > 1 else ""
+            raise MemoryError(
+                f"{_shown(runs).title} does not fit into the memory of {device_name(self.fabric.device)}: take {several}a smaller "
+                "'train.batch_size'; what is finished is kept, and checkpoints too"
+            ) from error
+
+    def _train(self, runs: Sequence[Run]) -> list[Record]:
         seed, task = self.config.protocol.seed, TASKS[self.dataset.task]
         reset_peak_memory(self.fabric.device)
         LAUNCHED.clear()

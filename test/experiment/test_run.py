@@ -314,6 +314,24 @@ def test_a_process_that_is_ended_from_outside_is_said_in_a_sentence(tmp_path: Pa
         list(run_all(Runner(tmp_path), [tiny_config()], num_jobs=2))
 
 
+@pytest.mark.parametrize(
+    ("num_replicas", "advice"), [(None, "take a smaller 'train.batch_size'"), (2, "take fewer than 2 --replicas")]
+)
+def test_what_does_not_fit_into_memory_is_said_with_what_would_help(
+    num_replicas: int | None, advice: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*args: Any) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 448.00 MiB.")
+
+    runner = Runner(tmp_path, num_replicas=num_replicas)
+    [first] = runner.run(tiny_config(), [0])
+    monkeypatch.setattr(workshop.Trainer, "fit", full)
+    monkeypatch.setattr(workshop.ReplicaTrainer, "fit", full)
+    with pytest.raises(MemoryError, match=advice):
+        list(runner.run(tiny_config(), [0, 1, 2]))
+    assert Record.load(tmp_path / "test/tiny/000.json") == first
+
+
 def test_edge_weights_count_as_one_more_edge_feature_on_arcs(tmp_path: Path) -> None:
     digl = {"transform": [{"kind": "DIGL", "alpha": 0.2, "eps": 0.05, "keep_weights": True}]}
     tables = tiny_tables(model={"base": "gin", "conv": "gin", "edge_dim": 1}, train={"epochs": 1}) | digl
