@@ -208,14 +208,15 @@ def scale(threads: int, max_block: int | None) -> None:
     print(json.dumps({key: round(value, 3) for key, value in results.items()}))
 
 
-def cora(records: Path, jobs: int) -> None:
-    """Hub coins against dense coins on Cora, by test accuracy at the selected epoch."""
+def cora(records: Path, jobs: int, batch_norm: bool) -> None:
+    """Hub coins against dense coins on Cora, by test accuracy at the selected epoch: no norms but residual connections, or the reverse."""
     from gump.experiment.config import make_configs
     from gump.experiment.run import Runner, run_all
 
     accuracy = {}
+    other = {"model.norm": "batch", "model.base_norm": "batch", "model.residual": False} if batch_norm else {}
     for max_block in (16, 168):
-        (config,) = make_configs("hubs/cora", CORA, {"model.max_block": max_block})
+        (config,) = make_configs("hubs/cora", CORA, {"model.max_block": max_block, **other})
         runs = list(run_all(Runner(records), [config], num_jobs=jobs))
         accuracy[max_block] = [100 * run.results[run.select]["test"] for run in runs]
         mean, deviation = statistics.mean(accuracy[max_block]), statistics.stdev(accuracy[max_block])
@@ -238,6 +239,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3, help="for measure: how many steps (default: %(default)s)")
     parser.add_argument("--records", type=Path, default=Path("records"), help="for cora: where records go (default: %(default)s)")
     parser.add_argument("--jobs", type=int, default=1, help="for cora: how many runs at a time (default: %(default)s)")
+    parser.add_argument("--batch-norm", action="store_true", help="for cora: with batch norm, and without residual connections")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     if options.what == "measure":
@@ -248,7 +250,7 @@ def main() -> None:
     elif options.what == "blocks":
         blocks(options.threads)
     else:
-        cora(options.records, options.jobs)
+        cora(options.records, options.jobs, options.batch_norm)
 
 
 if __name__ == "__main__":
