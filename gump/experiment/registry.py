@@ -60,6 +60,8 @@ def obstacle_to_replicas(settings: Mapping[str, Any]) -> str:
         return f"'train.precision' must be '32-true' with '--replicas' (got '{precision}')"
     if any(transform["when"] == "batch" for transform in settings["transform"]):
         return "'--replicas' must be left out where a transform has when = \"batch\""
+    if settings["model"].get("checkpoint"):
+        return "'model.checkpoint' must be false with '--replicas': layers that run side by side cannot be computed again in the backward pass"
     if settings["head"].get("pool") == "max":
         return "'head.pool' must be 'mean' or 'sum' with '--replicas' (got 'max')"
     return ""

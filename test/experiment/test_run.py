@@ -844,6 +844,7 @@ def test_replicas_are_refused_where_answers_are_about_links_or_sources(level: st
             r"'train.precision' must be '32-true' with '--replicas' \(got '64-true'\)",
         ),
         ({"head": {"pool": "max"}}, r"'head.pool' must be 'mean' or 'sum' with '--replicas' \(got 'max'\)"),
+        ({"model": {"checkpoint": True}}, "'model.checkpoint' must be false with '--replicas'"),
     ],
 )
 def test_what_cannot_be_trained_side_by_side_is_refused_before_anything_is_trained(
