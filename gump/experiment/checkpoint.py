@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import warnings
 from io import BytesIO
@@ -11,6 +12,7 @@ from typing import Any
 
 import torch
 
+from gump.experiment.settings import differences
 from gump.record import write_atomically
 
 
@@ -28,7 +30,7 @@ def write_checkpoint(path: Path, identity: str, state: dict[str, Any]) -> None:
 
 
 def read_checkpoint(path: Path, identity: str | None = None) -> dict[str, Any] | None:
-    """Reads a state, if there is one; with an identity, only that of this very run."""
+    """Reads a state, if there is one; with an identity, only that of this very run. Another one is not used, and a warning says why."""
     if not path.is_file():
         return None
     try:
@@ -36,7 +38,19 @@ def read_checkpoint(path: Path, identity: str | None = None) -> dict[str, Any] |
     except (EOFError, RuntimeError, UnpicklingError) as error:
         warnings.warn(f"{path} cannot be read, so the run starts anew: {error}", stacklevel=3)
         return None
-    return state if identity is None or state.get("identity") == identity else None
+    if identity in (None, state["identity"]):
+        return state
+    differing = differences(_parts(state["identity"]), _parts(str(identity)))
+    warnings.warn(f"{path} is not gone on from, so the run starts anew: {'; '.join(differing)}", stacklevel=3)
+    return None
+
+
+def _parts(identity: str) -> dict[str, Any]:
+    """What an identity is made of, if it tells."""
+    try:
+        return dict(json.loads(identity))
+    except (ValueError, TypeError):
+        return {"the run": identity}
 
 
 def tidy(path: Path) -> None:

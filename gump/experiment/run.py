@@ -17,6 +17,7 @@ import torch
 from gump.experiment.checkpoint import read_checkpoint, tidy
 from gump.experiment.config import Config, complete, made_by, side_by_side
 from gump.experiment.registry import obstacle_to_replicas
+from gump.experiment.settings import differences
 from gump.experiment.trainer import SAVE_EVERY_S
 from gump.experiment.watch import Watch
 from gump.experiment.workshop import Run, Workshop, configs_of
@@ -80,12 +81,12 @@ class Runner:
         if not path.is_file():
             return None
         record = Record.load(path)
-        differing = _differences(made_by(_completed(record.settings)), json.loads(json.dumps(made_by(config.settings))))
+        differing = differences(made_by(_completed(record.settings)), json.loads(json.dumps(made_by(config.settings))))
         if not differing:
             tidy(path.with_suffix(".ckpt"))
             said = record.settings.get("title"), record.select, record.published
             now = config.settings.get("title"), config.training.select, json.loads(json.dumps(config.published))
-            if _differences(list(said), list(now)):
+            if differences(list(said), list(now)):
                 record.settings.pop("title", None)
                 record.settings = ({"title": now[0]} if now[0] else {}) | record.settings
                 record.settings["train"]["select"], record.published = now[1:]
@@ -124,19 +125,6 @@ def _completed(settings: dict[str, Any]) -> dict[str, Any]:
         return json.loads(json.dumps(complete(settings)))
     except ValueError:
         return settings
-
-
-def _differences(old: Any, new: Any, key: str = "") -> list[str]:
-    """What differs between two trees of settings."""
-    if isinstance(old, dict) and isinstance(new, dict):
-        return [d for k in sorted({*old, *new}) for d in _differences(old.get(k), new.get(k), f"{key}.{k}" if key else k)]
-    if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
-        return [
-            d for i, pair in enumerate(zip(old, new, strict=True)) for d in _differences(*pair, f"{key}.{i}" if key else f"{i}")
-        ]
-    if isinstance(old, float) and isinstance(new, float) and f"{old:.7g}" == f"{new:.7g}":  # what a record keeps of a number
-        return []
-    return [] if old == new else [f"{key} was {old!r}, is {new!r}"]
 
 
 def parse_indices(text: str) -> list[int]:

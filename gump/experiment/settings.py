@@ -93,6 +93,17 @@ def parse_assignment(text: str) -> tuple[str, Any]:
         return key.strip(), value.strip()
 
 
+def differences(old: Any, new: Any, key: str = "") -> list[str]:
+    """What differs between two trees of settings."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        return [d for k in sorted({*old, *new}) for d in differences(old.get(k), new.get(k), f"{key}.{k}" if key else k)]
+    if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        return [d for i, pair in enumerate(zip(old, new, strict=True)) for d in differences(*pair, f"{key}.{i}" if key else f"{i}")]
+    if isinstance(old, float) and isinstance(new, float) and f"{old:.7g}" == f"{new:.7g}":  # what a record keeps of a number
+        return []
+    return [] if old == new else [f"{key} was {old!r}, is {new!r}"]
+
+
 def _convert(key: str, value: Any, hint: Any) -> Any:
     """Returns the value if it is of the type, as TOML can say it; a whole number is a number too."""
     options = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)

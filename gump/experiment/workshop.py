@@ -100,7 +100,8 @@ class Workshop:
                 continue
             group = [Run(folders[member.parent], int(member.stem)) for member in members]
             waiting = {member for member in members if not member.is_file()}
-            if waiting <= left.keys() and read_checkpoint(path, self._identity(group)) is not None:
+            found = read_checkpoint(path)
+            if waiting <= left.keys() and found and found["identity"] == self._identity(group):
                 groups.append(group)
                 left = {member: run for member, run in left.items() if member not in members}
         rest = list(left.values())

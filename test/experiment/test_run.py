@@ -383,7 +383,10 @@ def test_a_checkpoint_of_other_settings_is_not_used(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         list(Runner(tmp_path / "a", watches=[interrupt], save_every_s=0).run(tiny_config(), [0]))
     other = tiny_config(train={"lr": 0.5})
-    pair = [next(iter(Runner(tmp_path / folder).run(other, [0]))) for folder in ("a", "b")]
+    with pytest.warns(
+        UserWarning, match="000.ckpt is not gone on from, so the run starts anew: .*settings.train.lr was 0.01, is 0.5"
+    ):
+        pair = [next(iter(Runner(tmp_path / folder).run(other, [0]))) for folder in ("a", "b")]
     assert comparable(pair[0]) == comparable(pair[1])
 
 
@@ -403,7 +406,8 @@ def test_a_checkpoint_of_another_torch_or_device_is_not_used(change: str, tmp_pa
     else:
         real = torch.load(tmp_path / "test/tiny/000.ckpt", weights_only=True)
         write_checkpoint(tmp_path / "test/tiny/000.ckpt", real.pop("identity").replace('"cpu: ', '"cuda: '), real)
-    list(Runner(tmp_path, watches=[interrupt]).run(tiny_config(), [0]))
+    with pytest.warns(UserWarning, match=f"000.ckpt is not gone on from, so the run starts anew: {change} was "):
+        list(Runner(tmp_path, watches=[interrupt]).run(tiny_config(), [0]))
     assert epochs == [1, 2, 1, 2, 3]
 
 

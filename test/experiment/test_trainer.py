@@ -169,7 +169,8 @@ def test_checkpoints_load_without_unpickling_code_and_only_for_their_own_run(tmp
     assert set(state) == {"identity", "model", "optimizer", "schedule", "progress"}
     assert (state["identity"], state["progress"]["epoch"]) == ("one", 3)
     other, whole = trainer(schedule="cosine"), trainer(schedule="cosine")
-    other.fit(path, "another")
+    with pytest.warns(UserWarning, match="the run was 'one', is 'another'"):
+        other.fit(path, "another")
     whole.fit()
     assert_equal(other, whole)
 
