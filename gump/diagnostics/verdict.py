@@ -14,6 +14,9 @@ NO_BOTTLENECK, BOTTLENECK = 0.5, 0.25
 MAX_DEPTH = 100
 """The deepest model that the paper shows."""
 
+LARGE = 200
+"""From how many vertices on a random graph is as one of any size."""
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -61,7 +64,7 @@ def verdict(measured: Bottleneck) -> Verdict:
 
     **Walk.** A random walk that rests half of the time forgets where it began in about :math:`2 / \lambda` steps, with the spectral gap
     :math:`\lambda`; one that never rests may not forget at all, for on a tree or an even ring every other step is on the same side. It needs
-    the commute time from one of the two worst vertices to the other and back. A random cubic graph of :math:`n` vertices has about 35, since
+    the commute time from one of the two worst vertices to the other and back. A large random cubic graph of :math:`n` vertices has about 35, since
     its gap is near :math:`1 - 2 \sqrt{2} / 3` (`Friedman 2008 <https://arxiv.org/abs/cs/0405020>`_), and :math:`5 n`, which was measured. Both
     are long where much lies behind few edges and where it is a long way alike, so that they do not tell the two apart.
 
@@ -140,10 +143,14 @@ def _reason(measured: Bottleneck, depth: int) -> str:
 def _walk(measured: Bottleneck) -> str:
     steps = counted(round(2 / max(measured.spectral_gap, 1e-12)), "step")
     source, target = measured.pair
+    random = ""
+    if measured.component_nodes >= LARGE:
+        known = f"35 and {5 * measured.component_nodes:,}"
+        random = f"; on a random graph of this size with three edges at each vertex it would be about {known}"
     return (
         f"a random walk that rests half of the time forgets where it began in about {steps} (2 / spectral gap), and one that never rests "
-        f"takes {measured.commute_time:,.0f} from vertex {source:,} to vertex {target:,} and back (commute time); on a random graph of this size "
-        f"with three edges at each vertex it would be about 35 and {5 * measured.component_nodes:,}; few edges and a long way make both long alike"
+        f"takes {measured.commute_time:,.0f} from vertex {source:,} to vertex {target:,} and back (commute time){random}; few edges and a long way "
+        "make both long alike"
     )
 
 

@@ -74,8 +74,8 @@ def load_config(path: str | Path, overrides: Mapping[str, Any] | None = None) ->
     if not path.is_file():
         raise FileNotFoundError(f"{path} does not exist; it should be a configuration such as configs/tu/mutag_gin_gump.toml")
     try:
-        tables = tomllib.loads(path.read_text())
-    except tomllib.TOMLDecodeError as error:
+        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} is not valid TOML: {error}") from error
     try:
         return [replace(config, path=_shown(path)) for config in make_configs(_name(path), tables, overrides or {})]

@@ -62,6 +62,7 @@ def _hints(function: Callable[..., Any]) -> dict[str, Any]:
 def suggestion(name: str, known: Collection[str], table: str = "") -> str:
     """The rest of an error about an unknown name: what may have been meant, or what there is."""
     prefix = f"{table}." if table else ""
+    known = [other for other in known if other != name]  # which may be a table where a setting was meant
     close = difflib.get_close_matches(name, known, n=1, cutoff=0.6) or _abbreviated(name, known)
     if close:
         return f" (did you mean '{prefix}{close[0]}'?)"

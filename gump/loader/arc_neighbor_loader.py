@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,8 @@ from torch_geometric.data import Data
 from torch_geometric.utils import select
 
 from gump.line_graph import EulerianLineGraph
+from gump.nn.arguments import check_counts
+from gump.transforms.checks import check_graph
 
 Indices = NDArray[np.int64]
 Draw = tuple[tuple[int, ...], Indices]
@@ -88,16 +91,24 @@ class ArcNeighborLoader(DataLoader[Data]):
         transform: Callable[[Data], Data] | None = None,
         **kwargs: Any,
     ) -> None:
+        check_graph(data)
         if not isinstance(num_neighbors, Iterable):
             raise ValueError(
                 f"'num_neighbors' must be a list of one number for each hop (got {num_neighbors}); pass [{num_neighbors}] for a single hop"
             )
-        if len(num_neighbors) == 0 or any(size < 1 and size != -1 for size in num_neighbors):
-            raise ValueError(f"'num_neighbors' must be, for one hop or more, at least 1, or -1 for all (got {list(num_neighbors)})")
-        for argument, value, least in (("batch_size", batch_size, 1), ("seed", seed, 0)):
-            if value < least:
-                raise ValueError(f"'{argument}' must be at least {least} (got {value})")
-        self.num_neighbors = list(num_neighbors)
+        self.num_neighbors = num_neighbors.tolist() if isinstance(num_neighbors, Tensor | np.ndarray) else list(num_neighbors)
+        if not self.num_neighbors or not all(
+            isinstance(size, Integral) and (size >= 1 or size == -1) for size in self.num_neighbors
+        ):
+            raise ValueError(
+                f"'num_neighbors' must be integers, for one hop or more, at least 1, or -1 for all (got {self.num_neighbors})"
+            )
+        check_counts(1, batch_size=batch_size)
+        check_counts(0, seed=seed)
+        if kwargs.pop("drop_last", False):
+            raise ValueError(
+                "'drop_last' must be false (got true): the last batch may have fewer input vertices; leave some out of 'input_nodes'"
+            )
         self._inputs = _Inputs(_checked_inputs(input_nodes, int(data.num_nodes or 0)), batch_size, shuffle, seed)
         super().__init__(_Samples(data, self.num_neighbors, transform), batch_size=None, sampler=self._inputs, **kwargs)
 

@@ -18,7 +18,7 @@ class ArcFeatures(NamedTuple):
     Args:
         x: Vertex features.
         line_graph: The arcs.
-        attr: Further columns of every row.
+        attr: Further columns of every row, such as ``line_graph.arc_attr(edge_attr)``.
         mask: Which arcs count; the others, which belong to padding, come out as anything.
     """
 
@@ -55,7 +55,7 @@ class ArcLinear(torch.nn.Linear):
     def product(self, h: ArcFeatures) -> Tensor:
         """Applies the weights without the bias."""
         width = h.x.size(-1)
-        check_width(h.x, h.attr, self.in_features)
+        check_arc_features(h, self.in_features)
         vertices = h.x @ torch.cat(self.weight[:, : 2 * width].split(width, dim=1)).t()
         first, second = vertices.split(self.out_features, dim=1)
         out = at_arcs(first, second, h.line_graph, h.mask)
@@ -67,10 +67,25 @@ def input_of(layer: ArcLinear, h: Tensor | ArcFeatures) -> Tensor | ArcFeatures:
     return h.dense() if isinstance(h, ArcFeatures) and is_hooked(layer) else h
 
 
-def check_width(x: Tensor, arc_attr: Tensor | None, in_channels: int) -> None:
-    """Refuses vertex features and arc attributes that do not make up arc features of the given width."""
-    attributes = 0 if arc_attr is None else arc_attr.size(-1)
-    if 2 * x.size(-1) + attributes != in_channels:
+def check_vertices(x: Tensor, line_graph: EulerianLineGraph) -> None:
+    """Refuses features that are not those of the vertices of a line graph."""
+    if x.size(0) != line_graph.num_nodes:
         raise ValueError(
-            f"'in_channels' must be twice the width of 'x' plus that of the arc attributes, {2 * x.size(-1)} + {attributes} (got {in_channels})"
+            f"'x' must have a row for each of the {line_graph.num_nodes} vertices of 'line_graph' (got {x.size(0)}); pass 'num_nodes' to "
+            f"gump.EulerianLineGraph.from_edge_index"
+        )
+
+
+def check_arc_features(h: ArcFeatures, in_channels: int) -> None:
+    """Refuses vertex features and arc attributes that are not those of the line graph, or do not make up arc features of the given width."""
+    attributes = 0 if h.attr is None else h.attr.size(-1)
+    if 2 * h.x.size(-1) + attributes != in_channels:
+        raise ValueError(
+            f"'in_channels' must be twice the width of 'x' plus that of the arc attributes, {2 * h.x.size(-1)} + {attributes} (got {in_channels})"
+        )
+    check_vertices(h.x, h.line_graph)
+    if h.attr is not None and h.attr.size(0) != h.line_graph.num_arcs:
+        raise ValueError(
+            f"arc attributes must have a row for each of the {h.line_graph.num_arcs} arcs of 'line_graph' (got {h.attr.size(0)}); "
+            f"those of edges become those of arcs by gump.EulerianLineGraph.arc_attr"
         )

@@ -14,7 +14,7 @@ from gump.linalg import LowRankBlocks, Tiles, even_blocks, grover, low_rank_pola
 from gump.linalg.perturbed_polar import perturbed, perturbed_polar
 from gump.linalg.polar import quintics_within
 from gump.line_graph import BlockGroup, EulerianLineGraph
-from gump.nn.arc_linear import ArcFeatures, check_width
+from gump.nn.arc_linear import ArcFeatures, check_arc_features, check_vertices
 from gump.nn.arguments import check_counts, check_name
 from gump.nn.incidence import at_arcs
 from gump.nn.linear import is_hooked
@@ -142,12 +142,8 @@ class Coin(torch.nn.Module):
             module.reset_parameters()  # type: ignore[operator]
 
     def forward(self, x: Tensor, line_graph: EulerianLineGraph, arc_attr: Tensor | None = None) -> list[Tensor]:
-        """Computes the coins of the vertices up to ``max_block`` from vertex features and arc attributes."""
-        if x.size(0) != line_graph.num_nodes:
-            raise ValueError(
-                f"'x' must have a row for each of the {line_graph.num_nodes} vertices of 'line_graph' (got {x.size(0)}); pass 'num_nodes' to "
-                f"gump.EulerianLineGraph.from_edge_index"
-            )
+        """Computes the coins of the vertices up to ``max_block`` from vertex features and arc attributes, ``line_graph.arc_attr(edge_attr)``."""
+        check_vertices(x, line_graph)
         self._check_memory(line_graph, x)
         if self.kind in ("grover", "ones"):
             like = x if x.dtype == torch.float64 else x.float()
@@ -232,6 +228,7 @@ class Coin(torch.nn.Module):
         :math:`\mathbf{W}_t[\mathbf{x}_v ; \mathbf{x}_w]` for the arc to w. What the column has of :math:`\mathbf{x}_v` is added to the rows
         instead, since only sums count.
         """
+        check_arc_features(ArcFeatures(x, line_graph, arc_attr), self.lin_source.in_features)
         if self._hooked:
             return self._called_terms(x, line_graph, arc_attr, arcs)
         source, target, width = self.lin_source.weight, self.lin_target.weight, x.size(-1)
@@ -241,6 +238,7 @@ class Coin(torch.nn.Module):
         self, x: Tensor, line_graph: EulerianLineGraph, arc_attr: Tensor | None, arcs: slice
     ) -> tuple[Tensor, Tensor]:
         """The two factors of the scores, for every row and for every column of the blocks."""
+        check_arc_features(ArcFeatures(x, line_graph, arc_attr), self.lin_source.in_features)
         rank, width = self.score_rank, x.size(-1)
         if self._hooked:
             rows, columns = self._called_terms(x, line_graph, arc_attr, arcs)
@@ -265,7 +263,6 @@ class Coin(torch.nn.Module):
     ) -> tuple[Tensor, Tensor]:
         """What weights make of the arcs of a slice, for rows and for columns: of their neighbors, of their attributes and, with a matrix for
         the rows and perhaps one for the columns, of their vertices. Products are taken on the vertices, of which there are fewer, and gathered."""
-        check_width(x, arc_attr, self.lin_source.in_features)
         width = x.size(-1)
         products = x @ torch.cat([source[:, :width], target[:, width : 2 * width], *at_vertex]).t()
         from_neighbor, to_neighbor, *of_vertex = products.split(source.size(0), dim=1)
@@ -285,7 +282,6 @@ class Coin(torch.nn.Module):
         self, x: Tensor, line_graph: EulerianLineGraph, arc_attr: Tensor | None, arcs: slice
     ) -> tuple[Tensor, Tensor]:
         """What the layers, called on the arc features, make of the arcs of a slice, for rows and for columns."""
-        check_width(x, arc_attr, self.lin_source.in_features)
         h = ArcFeatures(x, line_graph, arc_attr).dense()
         return self.lin_source(h[line_graph.reverse[arcs]]), self.lin_target(h[arcs])
 

@@ -17,6 +17,9 @@ NORMS: dict[str, dict[str, Any]] = {
 }
 """The norms by their names here, and what PyG's models call them."""
 
+ROUNDING = 16
+"""By how many of the smallest steps next to its mean a channel may vary for that to be the rounding of the layers before."""
+
 
 class BatchNorm(torch.nn.Module):
     r"""Batch normalization over rows, of which some may be padding.
@@ -25,10 +28,12 @@ class BatchNorm(torch.nn.Module):
         \mathbf{x}'_i = \frac{\mathbf{x}_i - \mathbb{E}[\mathbf{x}]}{\sqrt{\mathrm{Var}[\mathbf{x}] + \epsilon}} \odot \boldsymbol{\gamma}
             + \boldsymbol{\beta}
 
-    Without a mask it is torch's, but that on a CPU, in single and double precision, a channel that varies by no more than rounding comes out
-    as :math:`\boldsymbol{\beta}`: otherwise what rounding makes of equal rows, which differs with their order, grows a few hundred times in
-    every layer. With one, rows that it leaves out do not count, and come out as anything; so batches of different sizes can be trained side
-    by side in one shape, each as if it were alone. A single row, which has no variance, is normalized by the running statistics.
+    Without a mask it is torch's, but that on a CPU, in single and double precision, a channel that varies by no more than rounding, 2e-6 of
+    its mean in single precision, comes out as :math:`\boldsymbol{\beta}`: otherwise what rounding makes of equal rows, which differs with
+    their order, grows a few hundred times in every layer. With one, rows that it leaves out do not count, and come out as anything; so
+    batches of different sizes can be trained side by side in one shape, each as if it were alone. A single row, which has no variance, is
+    normalized by the running statistics. It is no :class:`torch.nn.BatchNorm1d`, and what looks for one, such as
+    ``torch.optim.swa_utils.update_bn``, passes it by.
 
     Args:
         channels: Width of the rows.
@@ -111,7 +116,7 @@ class BatchNorm(torch.nn.Module):
         with torch.no_grad():
             smallest = torch.finfo(x.dtype).eps
             var = rate.square().reciprocal() - self.eps  # which has an error of its own, of the second term below
-            even = var <= (smallest**0.75 * mean).square() + 4 * smallest * self.eps
+            even = var <= (ROUNDING * smallest * mean).square() + 4 * smallest * self.eps
         return torch.where(even, self.bias, out) if even.any() else out
 
     def _scaled(self, x: Tensor, mean: Tensor, var: Tensor) -> Tensor:

@@ -161,6 +161,8 @@ def check_states(h: Tensor, line_graph: EulerianLineGraph) -> None:
     """Refuses states that are not those of the arcs of a line graph."""
     if h.size(0) != line_graph.num_arcs:
         raise ValueError(f"'h' must have a row for each of the {line_graph.num_arcs} arcs of 'line_graph' (got {h.size(0)})")
+    if not h.is_floating_point():
+        raise ValueError(f"'h' must be real floating-point states (got {h.dtype}); call .float()")
 
 
 def _is_transformed() -> bool:

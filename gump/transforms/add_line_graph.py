@@ -5,6 +5,7 @@ from torch_geometric.data.datapipes import functional_transform
 from torch_geometric.transforms import BaseTransform
 
 from gump.line_graph import EulerianLineGraph
+from gump.transforms.checks import check_graph
 
 
 @functional_transform("add_line_graph")
@@ -15,7 +16,7 @@ class AddLineGraph(BaseTransform):
     Apply it last: a transform that changes edges or vertices leaves it behind, and :meth:`gump.EulerianLineGraph.from_data` then refuses.
     ``arc_index`` holds vertices, so PyG shifts it by the number of nodes like every ``*_index``. ``arc_reverse`` and ``edge_arc``
     hold arcs and count from the first arc of their own graph; :meth:`gump.EulerianLineGraph.from_data` adds where that lies in
-    the batch. Works on any subclass of ``Data``, needs no subclass of its own.
+    the batch. Works on any subclass of ``Data`` but a batch, needs no subclass of its own.
 
     Args:
         directed: Whether the orientation of an edge means something.
@@ -31,6 +32,7 @@ class AddLineGraph(BaseTransform):
 
     def forward(self, data: Data) -> Data:
         """Adds the line graph to a copy of the graph."""
+        check_graph(data, batch=False)
         line_graph = EulerianLineGraph.from_edge_index(data.edge_index, data.num_nodes, self.directed)
         data.arc_index, data.arc_reverse = line_graph.arcs, line_graph.reverse
         data.edge_arc, data.arc_directed = line_graph.edge_arc, self.directed

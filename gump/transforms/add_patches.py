@@ -14,6 +14,8 @@ from torch_geometric.data import Data
 from torch_geometric.data.datapipes import functional_transform
 from torch_geometric.transforms import BaseTransform
 
+from gump.transforms.checks import check_graph
+
 METHODS = ("metis", "bfs")
 
 
@@ -85,6 +87,7 @@ class AddPatches(BaseTransform):
 
     def forward(self, data: Data) -> Data:
         """Adds the patches to a copy of the graph."""
+        check_graph(data, batch=False)
         num_nodes, (source, target) = int(data.num_nodes or 0), data.edge_index.cpu().numpy()
         seed = int(torch.randint(2**31 - 1, ())) if self.seed is None else self.seed
         part = self._partition(source, target, num_nodes, np.random.default_rng(seed))

@@ -6,7 +6,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch_geometric.data import Batch, Data
+from torch_geometric.data import Data
+
+from gump.transforms.checks import check_graph
 
 
 def to_adjacency(data: Data) -> NDArray[np.bool_]:
@@ -22,14 +24,11 @@ def to_adjacency(data: Data) -> NDArray[np.bool_]:
         >>> to_adjacency(Data(edge_index=torch.tensor([[0, 1, 1], [1, 0, 1]]), num_nodes=2)).tolist()
         [[False, True], [True, False]]
     """
-    if isinstance(data, Batch):
-        raise ValueError(f"'data' must be one graph (got a batch of {data.num_graphs}); rewire graphs before they are batched")
+    check_graph(data, batch=False)
     if "arc_index" in data:
         raise ValueError(
             "'data' must not carry a line graph (got one), since its edges are about to change; apply AddLineGraph last"
         )
-    if data.edge_index is None:
-        raise ValueError(f"'data' must have 'edge_index' (got {data})")
     source, target = data.edge_index.cpu().numpy()
     if data.edge_index.numel() and not 0 <= data.edge_index.min() <= data.edge_index.max() < data.num_nodes:
         lowest, highest = int(data.edge_index.min()), int(data.edge_index.max())

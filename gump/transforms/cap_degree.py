@@ -11,6 +11,7 @@ from torch_geometric.data.datapipes import functional_transform
 from torch_geometric.transforms import BaseTransform
 
 from gump.line_graph import EulerianLineGraph
+from gump.transforms.checks import check_graph
 
 
 @functional_transform("cap_degree")
@@ -47,6 +48,7 @@ class CapDegree(BaseTransform):
 
     def forward(self, data: Data) -> Data:
         """Removes edges from a copy of the graph."""
+        check_graph(data)
         if "arc_index" in data:
             raise ValueError("'data' must not carry a line graph (got one); apply gump.transforms.AddLineGraph last")
         line_graph = EulerianLineGraph.from_edge_index(data.edge_index, data.num_nodes).to("cpu")

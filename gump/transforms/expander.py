@@ -10,6 +10,8 @@ from torch_geometric.data import Data
 from torch_geometric.data.datapipes import functional_transform
 from torch_geometric.transforms import BaseTransform
 
+from gump.transforms.checks import check_graph
+
 
 @functional_transform("add_expander")
 class AddExpander(BaseTransform):
@@ -44,6 +46,7 @@ class AddExpander(BaseTransform):
 
     def forward(self, data: Data) -> Data:
         """Adds the expander to a copy of the graph."""
+        check_graph(data, batch=False)
         size = data.num_nodes
         if size <= self.degree + 1:
             edges = np.argwhere(~np.eye(size, dtype=bool))

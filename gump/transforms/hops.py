@@ -10,6 +10,8 @@ from torch_geometric.data import Data
 from torch_geometric.data.datapipes import functional_transform
 from torch_geometric.transforms import BaseTransform
 
+from gump.transforms.checks import check_graph
+
 _CHUNK = 2**24  # distances held at a time, in float64
 
 
@@ -47,6 +49,7 @@ class AddHops(BaseTransform):
 
     def forward(self, data: Data) -> Data:
         """Adds the pairs to a copy of the graph."""
+        check_graph(data, batch=False)
         size, dtype = data.num_nodes, np.int8 if self.max_distance < 128 else np.int16
         source, target = data.edge_index.cpu().numpy()
         adjacency = csr_array((np.ones(len(source)), (source, target)), shape=(size, size))

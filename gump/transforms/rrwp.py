@@ -6,6 +6,8 @@ from torch_geometric.data import Data
 from torch_geometric.data.datapipes import functional_transform
 from torch_geometric.transforms import BaseTransform
 
+from gump.transforms.checks import check_graph
+
 
 @functional_transform("add_rrwp")
 class AddRRWP(BaseTransform):
@@ -45,6 +47,7 @@ class AddRRWP(BaseTransform):
 
     def forward(self, data: Data) -> Data:
         """Adds the pairs to a copy of the graph."""
+        check_graph(data, batch=False)
         num_nodes = data.num_nodes
         powers = [torch.eye(num_nodes, dtype=torch.double, device=data.edge_index.device)]
         walk = self._walk(data)

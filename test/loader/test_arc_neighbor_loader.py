@@ -305,7 +305,12 @@ def test_a_sampled_step_of_training_has_finite_gradients() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"num_neighbors": []}, r"'num_neighbors' must be, for one hop or more, at least 1, or -1 for all \(got \[\]\)"),
+        ({"num_neighbors": []}, r"'num_neighbors' must be integers, for one hop or more, at least 1, or -1 for all \(got \[\]\)"),
+        ({"num_neighbors": [2.5]}, r"must be integers, .* \(got \[2.5\]\)"),
+        ({"num_neighbors": ["a"]}, r"must be integers, .* \(got \['a'\]\)"),
+        ({"batch_size": 2.5}, r"'batch_size' must be an integer \(got 2.5\)"),
+        ({"drop_last": True}, "'drop_last' must be false"),
+        ({"data": Data(num_nodes=3)}, "'data' must have 'edge_index'"),
         ({"num_neighbors": [3, 0]}, r"got \[3, 0\]"),
         ({"num_neighbors": 2}, r"'num_neighbors' must be a list of one number for each hop \(got 2\); pass \[2\] for a single hop"),
         ({"batch_size": 0}, r"'batch_size' must be at least 1 \(got 0\)"),

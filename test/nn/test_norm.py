@@ -188,6 +188,13 @@ def test_a_channel_that_varies_by_rounding_comes_out_as_the_bias_and_others_as_i
     assert grad[:, 0].any()
 
 
+@pytest.mark.parametrize(("mean", "deviation"), [(1e6, 5.0), (1e3, 0.005), (1e5, 0.5)])
+def test_a_channel_that_varies_by_more_than_rounding_is_normalized_however_large_its_mean(mean, deviation):
+    torch.manual_seed(0)
+    x = mean + deviation * torch.randn(1000, 1)
+    torch.testing.assert_close(BatchNorm(1)(x), torch.nn.BatchNorm1d(1)(x))
+
+
 def test_in_half_precision_it_is_torchs():
     norm, x = BatchNorm(2), (1 + 0.01 * torch.randn(50, 2)).bfloat16()
     expected = torch.nn.functional.batch_norm(x, None, None, norm.weight, norm.bias, training=True)

@@ -12,7 +12,7 @@ from torch.autograd import gradcheck
 import gump.nn.propagation
 from gump import EulerianLineGraph
 from gump.linalg import LowRankBlocks, Tiles, polar_factor
-from gump.nn import GUMP, Propagation
+from gump.nn import GUMP, ArcFeatures, ArcGCNConv, Coin, Propagation
 
 GRAPHS = {
     **SYMMETRIC,
@@ -291,3 +291,25 @@ def test_padding_cannot_grow(scale):
     for _ in range(5):
         h = torch.where(mask.unsqueeze(-1), 1.0, propagate(h, scale))
     assert bool((h[~mask] == 0).all())
+
+
+def test_states_attributes_and_features_that_are_not_those_of_the_line_graph_are_refused():
+    line_graph = EulerianLineGraph.from_edge_index(torch.tensor([[0, 1], [1, 2]]), 3)
+    propagate = Propagation(Coin(8)(torch.randn(3, 4), line_graph), line_graph)
+    with pytest.raises(ValueError, match=r"'h' must be real floating-point states \(got torch.int64\); call .float\(\)"):
+        propagate(torch.ones(4, 2, dtype=torch.long))
+    for num_rows in (2, 7):
+        with pytest.raises(ValueError, match=rf"a row for each of the 4 arcs of 'line_graph' \(got {num_rows}\); .*arc_attr"):
+            Coin(9)(torch.randn(3, 4), line_graph, torch.randn(num_rows, 1))
+    with pytest.raises(ValueError, match=r"'in_channels' must be twice the width of 'x' .* 10 \+ 0 \(got 8\)"):
+        Coin(8)(torch.randn(3, 5), line_graph)
+    with pytest.raises(ValueError, match=r"'x' must have a row for each of the 3 vertices of 'line_graph' \(got 5\)"):
+        ArcGCNConv(8, 2)(ArcFeatures(torch.randn(5, 4), line_graph), propagate)
+
+
+def test_gradients_of_many_results_at_once_are_those_of_each_also_at_hubs():
+    torch.manual_seed(0)
+    star = torch.stack([torch.zeros(70, dtype=torch.long), torch.arange(1, 71)])
+    model, x = GUMP(4, 8, 2).double().eval(), torch.randn(71, 4, dtype=torch.double)
+    at_once, each = (torch.autograd.functional.jacobian(lambda x: model(x, star)[0], x, vectorize=v) for v in (True, False))
+    torch.testing.assert_close(at_once, each)

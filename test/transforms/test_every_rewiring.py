@@ -249,7 +249,9 @@ def test_rewired_graphs_form_a_batch(rewiring):
 def test_what_is_no_undirected_graph_is_refused(rewiring):
     with pytest.raises(ValueError, match=r"'data' must list every edge in both orientations \(got 1 -> 2 without 2 -> 1\); apply"):
         rewiring(Data(edge_index=torch.tensor([[0, 1, 1], [1, 0, 2]]), num_nodes=3))
-    with pytest.raises(ValueError, match=r"'data' must be one graph \(got a batch of 2\); rewire graphs before they are batched"):
+    with pytest.raises(
+        ValueError, match=r"'data' must be one graph \(got a batch of 2\); transform graphs before they are batched"
+    ):
         rewiring(Batch.from_data_list([GRAPHS["path"], GRAPHS["ring"]]))
     with pytest.raises(ValueError, match=r"'data' must not carry a line graph \(got one\), .*; apply AddLineGraph last"):
         rewiring(transforms.AddLineGraph()(GRAPHS["path"]))

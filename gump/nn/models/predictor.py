@@ -22,6 +22,7 @@ class _Predictor(torch.nn.Module):
         if not isinstance(getattr(encoder, "out_channels", None), int):
             raise ValueError(f"'encoder' must tell the width of its output as 'out_channels' (got {type(encoder).__name__})")
         check_counts(0, num_layers=num_layers)
+        check_counts(1, out_channels=out_channels)
         self.encoder, self.out_channels = encoder, out_channels
         width: int = encoder.out_channels  # type: ignore[assignment]
         if num_layers == 0 and width != out_channels:

@@ -1,0 +1,23 @@
+"""What a transform can be applied to."""
+
+from typing import Any
+
+from torch_geometric.data import Batch, Data
+
+
+def check_graph(data: Any, batch: bool = True) -> None:
+    """Refuses what is no graph with edges of one kind, and a batch of graphs unless that will do.
+
+    Example:
+        >>> check_graph(Data(num_nodes=3))
+        Traceback (most recent call last):
+        ...
+        ValueError: 'data' must have 'edge_index' (got Data(num_nodes=3)); one without edges is torch.empty(2, 0, dtype=torch.long)
+    """
+    if not isinstance(data, Data):
+        advice = "; call .to_homogeneous()" if hasattr(data, "to_homogeneous") else ""
+        raise ValueError(f"'data' must be a torch_geometric.data.Data (got {type(data).__name__}){advice}")
+    if data.edge_index is None:
+        raise ValueError(f"'data' must have 'edge_index' (got {data}); one without edges is torch.empty(2, 0, dtype=torch.long)")
+    if isinstance(data, Batch) and not batch:
+        raise ValueError(f"'data' must be one graph (got a batch of {data.num_graphs}); transform graphs before they are batched")
