@@ -234,6 +234,17 @@ def test_errors_name_the_file(tmp_path: Path) -> None:
         load_config(write_toml(tmp_path / "a.toml", tiny_tables()), {"train.lr": "x"})
 
 
+def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:
+    (tmp_path / "bad.toml").write_bytes(b"title = '\xff'")
+    with pytest.raises(ValueError, match=r"bad\.toml is not valid TOML: "):
+        load_config(tmp_path / "bad.toml")
+
+
+def test_a_table_in_the_place_of_a_setting_is_not_what_was_meant() -> None:
+    with pytest.raises(ValueError, match=r"'model' is not a setting \((?!did you mean 'model')"):
+        make_configs("test/tiny", tiny_tables(), {"model": 3})
+
+
 @pytest.mark.parametrize(
     ("published", "message"),
     [
