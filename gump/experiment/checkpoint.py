@@ -8,12 +8,16 @@ import warnings
 from io import BytesIO
 from pathlib import Path
 from pickle import UnpicklingError
+from textwrap import shorten
 from typing import Any
 
 import torch
 
 from gump.experiment.settings import differences
 from gump.record import write_atomically
+
+SHOWN = 500
+"""How many characters a warning has at most for what differs."""
 
 
 def write_checkpoint(path: Path, identity: str, state: dict[str, Any]) -> None:
@@ -38,10 +42,12 @@ def read_checkpoint(path: Path, identity: str | None = None) -> dict[str, Any] |
     except (EOFError, RuntimeError, UnpicklingError) as error:
         warnings.warn(f"{path} cannot be read, so the run starts anew: {error}", stacklevel=3)
         return None
-    if identity in (None, state["identity"]):
+    made = state.setdefault("identity", "")
+    if identity in (None, made):
         return state
-    differing = differences(_parts(state["identity"]), _parts(str(identity)))
-    warnings.warn(f"{path} is not gone on from, so the run starts anew: {'; '.join(differing)}", stacklevel=3)
+    differing = differences(_parts(made), _parts(str(identity))) or ["numbers differ after their seventh digit"]
+    shown = shorten("; ".join(differing), SHOWN, placeholder=" …")
+    warnings.warn(f"{path} is not gone on from, so the run starts anew: {shown}", stacklevel=3)
     return None
 
 

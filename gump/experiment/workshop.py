@@ -7,6 +7,7 @@ import itertools
 import json
 import os
 import statistics
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -97,6 +98,11 @@ class Workshop:
         left = {self.runner.path(*run): run for run in sorted(missing, key=lambda run: (order[run.config.title], run.number))}
         for path, members in self.runner.interrupted_groups(self.configs).items():
             if len(members) > size or any(member.parent not in folders for member in members):
+                if any(member in left for member in members):
+                    warnings.warn(
+                        f"{path} is not gone on from, so its {len(members)} runs start anew: ask for all of them, side by side",
+                        stacklevel=2,
+                    )
                 continue
             group = [Run(folders[member.parent], int(member.stem)) for member in members]
             waiting = {member for member in members if not member.is_file()}
@@ -112,10 +118,10 @@ class Workshop:
         try:
             return self._train(runs)
         except torch.OutOfMemoryError as error:
-            several = f"fewer than {len(runs)} --replicas, or " if len(runs) > 1 else ""
+            smaller = "a smaller model" if self.store is None else "a smaller 'train.batch_size', with --records of their own"
+            advice = f"fewer than {len(runs)} --replicas" if len(runs) > 1 else smaller
             raise MemoryError(
-                f"{_shown(runs).title} does not fit into the memory of {device_name(self.fabric.device)}: take {several}a smaller "
-                "'train.batch_size'; what is finished is kept, and checkpoints too"
+                f"{_shown(runs).title} does not fit into the memory of {device_name(self.fabric.device)}: take {advice}; finished runs are kept"
             ) from error
 
     def _train(self, runs: Sequence[Run]) -> list[Record]:

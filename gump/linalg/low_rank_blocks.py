@@ -106,7 +106,9 @@ class _Product(torch.autograd.Function):
         grad_h = grad_basis = grad_core = None
         if ctx.needs_input_grad[0]:
             mixed = basis @ per_tile
-            grad_h = mixed.reshape(-1, mixed.size(-1)).index_select(0, place)  # gradients in batches know no flatten
+            grad_h = mixed.reshape(mixed.size(0) * mixed.size(1), mixed.size(2)).index_select(
+                0, place
+            )  # gradients in batches know no flatten
             grad_h = grad_h + ctx.identity * grad
         if ctx.needs_input_grad[1]:
             grad_basis = tiles @ outer.mT.index_select(0, block) + _cut(h, row) @ per_tile.mT

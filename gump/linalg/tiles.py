@@ -114,5 +114,5 @@ class _Cut(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:
-        rows = grad.reshape(-1, grad.size(-1))  # gradients in batches know no flatten
+        rows = grad.reshape(grad.size(0) * grad.size(1), grad.size(2))  # gradients in batches know no flatten
         return rows.index_select(0, ctx.saved_tensors[0]), None, None, None

@@ -64,7 +64,10 @@ class ArcLinear(torch.nn.Linear):
 
 def input_of(layer: ArcLinear, h: Tensor | ArcFeatures) -> Tensor | ArcFeatures:
     """What to give a layer: features as they are, or their rows if it has hooks, which expect a tensor."""
-    return h.dense() if isinstance(h, ArcFeatures) and is_hooked(layer) else h
+    if not isinstance(h, ArcFeatures) or not is_hooked(layer):
+        return h
+    check_arc_features(h, layer.in_features)
+    return h.dense()
 
 
 def check_vertices(x: Tensor, line_graph: EulerianLineGraph) -> None:
@@ -84,8 +87,8 @@ def check_arc_features(h: ArcFeatures, in_channels: int) -> None:
             f"'in_channels' must be twice the width of 'x' plus that of the arc attributes, {2 * h.x.size(-1)} + {attributes} (got {in_channels})"
         )
     check_vertices(h.x, h.line_graph)
-    if h.attr is not None and h.attr.size(0) != h.line_graph.num_arcs:
+    if h.attr is not None and (h.attr.dim() != 2 or h.attr.size(0) != h.line_graph.num_arcs):
         raise ValueError(
-            f"arc attributes must have a row for each of the {h.line_graph.num_arcs} arcs of 'line_graph' (got {h.attr.size(0)}); "
+            f"arc attributes must have a row for each of the {h.line_graph.num_arcs} arcs of 'line_graph' (got shape {list(h.attr.shape)}); "
             f"those of edges become those of arcs by gump.EulerianLineGraph.arc_attr"
         )

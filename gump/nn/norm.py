@@ -17,7 +17,7 @@ NORMS: dict[str, dict[str, Any]] = {
 }
 """The norms by their names here, and what PyG's models call them."""
 
-ROUNDING = 16
+ROUNDING = 32
 """By how many of the smallest steps next to its mean a channel may vary for that to be the rounding of the layers before."""
 
 
@@ -28,7 +28,7 @@ class BatchNorm(torch.nn.Module):
         \mathbf{x}'_i = \frac{\mathbf{x}_i - \mathbb{E}[\mathbf{x}]}{\sqrt{\mathrm{Var}[\mathbf{x}] + \epsilon}} \odot \boldsymbol{\gamma}
             + \boldsymbol{\beta}
 
-    Without a mask it is torch's, but that on a CPU, in single and double precision, a channel that varies by no more than rounding, 2e-6 of
+    Without a mask it is torch's, but that on a CPU, in single and double precision, a channel that varies by no more than rounding, 4e-6 of
     its mean in single precision, comes out as :math:`\boldsymbol{\beta}`: otherwise what rounding makes of equal rows, which differs with
     their order, grows a few hundred times in every layer. With one, rows that it leaves out do not count, and come out as anything; so
     batches of different sizes can be trained side by side in one shape, each as if it were alone. A single row, which has no variance, is

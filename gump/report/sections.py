@@ -118,7 +118,7 @@ SECTIONS = (
         "links",
         remark="Not in the paper. Links that are asked about are hidden, in training too. GCN and GCN-GUMP had the same search, on other splits, "
         "after numbers of the defaults were known; GCN's defaults are its best point, and GCN-GUMP's best has dropout, residual connections and no "
-        "norm. Batch norm, which is among GCN-GUMP's defaults, does harm to both.",
+        "norm (its base GNN has a single layer, which has none). Batch norm, which is among GCN-GUMP's defaults, does harm to both.",
     ),
     Section("Regression", "regression"),
 )

@@ -608,6 +608,18 @@ def test_a_group_goes_on_only_where_all_that_is_left_of_it_is_asked_for(tmp_path
     assert not list(tmp_path.rglob("*.ckpt"))
 
 
+def test_a_group_that_is_larger_than_what_is_asked_for_starts_anew_with_a_warning(tmp_path: Path) -> None:
+    def kill(config: Config, index: int, epoch: int, results: dict[str, float]) -> None:
+        if epoch == 2:
+            raise Killed
+
+    config = tiny_config(protocol={"num_runs": 3})
+    with pytest.raises(Killed):
+        list(Runner(tmp_path, num_replicas=3, watches=[kill], save_every_s=0).run(config))
+    with pytest.warns(UserWarning, match="000-002.ckpt is not gone on from, so its 3 runs start anew: ask for all of them"):
+        assert len(list(Runner(tmp_path, num_replicas=2).run(config))) == 3
+
+
 RATES = [0.01, 0.05]
 
 

@@ -299,7 +299,9 @@ def test_states_attributes_and_features_that_are_not_those_of_the_line_graph_are
     with pytest.raises(ValueError, match=r"'h' must be real floating-point states \(got torch.int64\); call .float\(\)"):
         propagate(torch.ones(4, 2, dtype=torch.long))
     for num_rows in (2, 7):
-        with pytest.raises(ValueError, match=rf"a row for each of the 4 arcs of 'line_graph' \(got {num_rows}\); .*arc_attr"):
+        with pytest.raises(
+            ValueError, match=rf"a row for each of the 4 arcs of 'line_graph' \(got shape \[{num_rows}, 1\]\); .*arc_attr"
+        ):
             Coin(9)(torch.randn(3, 4), line_graph, torch.randn(num_rows, 1))
     with pytest.raises(ValueError, match=r"'in_channels' must be twice the width of 'x' .* 10 \+ 0 \(got 8\)"):
         Coin(8)(torch.randn(3, 5), line_graph)

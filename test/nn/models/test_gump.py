@@ -566,3 +566,14 @@ def test_a_learned_nonlinearity_is_drawn_anew_too() -> None:
     torch.nn.init.constant_(model.act.weight, 5.0)
     model.reset_parameters()
     assert model.act.weight.item() == 0.25
+
+
+@pytest.mark.parametrize("num_layers", [2, 5])
+def test_in_single_precision_equal_features_are_no_reason_to_tell_vertices_apart_in_training(num_layers: int) -> None:
+    """The vertices of one side of a complete bipartite graph differ in the rounding of their sums alone, of which batch norm must make nothing."""
+    sides = torch.cartesian_prod(torch.arange(5), torch.arange(5, 25)).t()
+    for seed in range(5):
+        torch.manual_seed(seed)
+        model, x = GUMP(4, 16, num_layers, conv="gin", base="gin"), torch.randn(1, 4).expand(25, 4)
+        order = torch.randperm(25)
+        torch.testing.assert_close(model(x, order[sides])[order], model(x, sides), atol=1e-2, rtol=1e-2)
