@@ -120,7 +120,10 @@ def test_runs_that_a_gpu_would_train_one_by_one_are_pointed_to_replicas(
 def test_a_second_call_trains_nothing_and_says_the_same(gump: Call, config: Path) -> None:
     first = gump("run", config, "--device", "cpu", "--splits", "0")
     before = Path("records/fake/tiny/000.json").read_bytes()
-    assert gump("run", config, "--device", "cpu", "--splits", "0").stdout == first.stdout
+    second = gump("run", config, "--device", "cpu", "--splits", "0")
+    assert second.stdout == first.stdout
+    assert "recorded before" not in first.stderr
+    assert "1 of 1 runs were recorded before, in records, and are not trained again" in second.stderr
     assert Path("records/fake/tiny/000.json").read_bytes() == before
 
 

@@ -17,6 +17,7 @@ from gump.cli.console import check_out, plain_errors, print_table
 
 if TYPE_CHECKING:
     from gump.experiment.config import Config
+    from gump.experiment.run import Runner
     from gump.experiment.watch import Watch
     from gump.record import Record
 
@@ -67,9 +68,12 @@ def run(
         with _bars(sum(len(indices or range(config.protocol.num_runs)) for config in loaded)) as (watches, advance):
             watches += tensorboard_writer(tensorboard)
             runner = Runner(records, device, devices, overwrite, watches, num_replicas=replicas)
+            there = _num_finished(runner, loaded, indices)
             for record in run_all(runner, loaded, indices, jobs):
                 made.append(record)
                 advance()
+        if there and _speaks():
+            typer.echo(f"{there} of {len(made)} runs were recorded before, in {records}, and are not trained again", err=True)
         if _speaks():
             searches = {config.name for config in loaded if config.is_search}
             if results := [record for record in made if record.name not in searches]:
@@ -78,6 +82,12 @@ def run(
                 print_points([record for record in made if record.name == name])
         if any(record.status == "diverged" for record in made):
             raise typer.Exit(DIVERGED)
+
+
+def _num_finished(runner: Runner, configs: list[Config], indices: list[int] | None) -> int:
+    """How many runs have a record already."""
+    runs = [(config, i) for config in configs for i in indices or range(config.protocol.num_runs)]
+    return sum(runner.path(config, i).is_file() and runner.finished(config, i) is not None for config, i in runs)
 
 
 def _hint(configs: list[Config], indices: list[int] | None, device: str) -> str:

@@ -11,7 +11,7 @@ import pandas as pd
 from gump.record import RULES
 from gump.report.statistics import PERCENT, SELECTED
 
-RULE_NAMES = {"loss": "loss", "metric": "metric", "last": "end"}
+RULE_NAMES = {"loss": "loss", "metric": "metric", "last": "last"}
 NONE = "–"
 """What stands where there is no number."""
 

@@ -7,7 +7,7 @@ _OURS = """\
 
 _OURS_IN_SHORT = """\
 - **Ours** is the mean over runs on the test set, as `mean ± interval [corrected interval]`, by the rule of selection that the configuration names,
-  which never reads the test set: the epoch with the best validation loss (*loss*) or metric (*metric*), or the last one (*end*). Accuracy and
+  which never reads the test set: the epoch with the best validation loss (*loss*) or metric (*metric*), or the last one (*last*). Accuracy and
   ROC-AUC are in percent, average precision (ap) and mean absolute error (mae) are not. **Runs**: *10 of 100* are fewer than the
   configuration asks for. Long curves show means alone; their intervals are on the page with every number.
 - **Published** numbers stand in the configurations with their source, and *(-0.81)* behind one is ours less it. Where datasets are columns,

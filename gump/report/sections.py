@@ -34,7 +34,7 @@ SECTIONS = (
     Section(
         "TU: settings from a search",
         "best",
-        remark="By *end*: of the searches below that bring the learning rate to zero and count the last epoch, the one whose best point is highest "
+        remark="By *last*: of the searches below that bring the learning rate to zero and count the last epoch, the one whose best point is highest "
         "on the splits that all of them have (on MUTAG *base* came level with it later), and of it the best point on all its own splits. NCI109 "
         "was not searched and takes NCI1's settings. A GIN of five layers on vertices had each of GIN-GUMP's searches but *jk* and *base*; "
         "*five* has GIN at its own depth and GIN-GUMP at another. GCN-GUMP had smaller ones. After this table was known, GIN-GUMP was searched "
@@ -42,7 +42,7 @@ SECTIONS = (
         " and on MUTAG with dropout around the base GNN (*base*). On PROTEINS *jk* won, with dropout, sums and its last layer read out, which "
         "are the settings of GIN's winner; its row is *searched again*. Depths of GIN-GUMP and GCN-GUMP, widths and batches are the paper's; "
         "rates, weight decay, the schedule, pooling, residual connections on MUTAG, dropout where there is any, and on ENZYMES and MUTAG the "
-        "number of epochs, 300, are not. The rule was changed from *loss* to *end* after the numbers of the sections above were known; the page"
+        "number of epochs, 300, are not. The rule was changed from *loss* to *last* after the numbers of the sections above were known; the page"
         " with every number has the same runs by *loss*, where they are lower but for GIN and GCN-GUMP on PROTEINS, and a row by *loss* is from"
         " an earlier search. A search has other splits than this table, but of the same graphs: test graphs here were in training and "
         "validation sets there.",

@@ -177,7 +177,7 @@ def _searches(records: Sequence[Record], planned: Sequence[Record]) -> Iterator[
     yield "## Searches"
     yield (
         "These are no results, and no number of a test set is here. Points are ordered by the validation measure, at the epoch that each "
-        "configuration selects: that of the lowest validation *loss*, of the highest *metric*, or the last (*end*). Numbers by different "
+        "configuration selects: that of the lowest validation *loss*, of the highest *metric*, or the *last*. Numbers by different "
         "rules cannot be compared: where validation chose the epoch, it is flattered. With so few runs, the order of points whose intervals "
         "overlap means little."
     )
