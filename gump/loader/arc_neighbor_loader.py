@@ -16,8 +16,6 @@ from torch_geometric.data import Data
 from torch_geometric.utils import select
 
 from gump.line_graph import EulerianLineGraph
-from gump.nn.arguments import check_counts
-from gump.transforms.checks import check_graph
 
 Indices = NDArray[np.int64]
 Draw = tuple[tuple[int, ...], Indices]
@@ -91,7 +89,8 @@ class ArcNeighborLoader(DataLoader[Data]):
         transform: Callable[[Data], Data] | None = None,
         **kwargs: Any,
     ) -> None:
-        check_graph(data)
+        if not isinstance(data, Data) or data.edge_index is None:
+            raise ValueError(f"'data' must be a torch_geometric.data.Data with 'edge_index' (got {data})")
         if not isinstance(num_neighbors, Iterable):
             raise ValueError(
                 f"'num_neighbors' must be a list of one number for each hop (got {num_neighbors}); pass [{num_neighbors}] for a single hop"
@@ -103,8 +102,9 @@ class ArcNeighborLoader(DataLoader[Data]):
             raise ValueError(
                 f"'num_neighbors' must be integers, for one hop or more, at least 1, or -1 for all (got {self.num_neighbors})"
             )
-        check_counts(1, batch_size=batch_size)
-        check_counts(0, seed=seed)
+        for argument, value, least in (("batch_size", batch_size, 1), ("seed", seed, 0)):
+            if not isinstance(value, Integral) or value < least:
+                raise ValueError(f"'{argument}' must be an integer, at least {least} (got {value})")
         if kwargs.pop("drop_last", False):
             raise ValueError(
                 "'drop_last' must be false (got true): the last batch may have fewer input vertices; leave some out of 'input_nodes'"
