@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from gump.kernels.once_differentiable import once_differentiable
-from gump.linalg.tiles import Tiles
+from gump.linalg.tiles import Tiles, below_each_other
 
 
 class LowRankBlocks(NamedTuple):
@@ -105,11 +105,7 @@ class _Product(torch.autograd.Function):
         per_tile = grad_inner.index_select(0, block)
         grad_h = grad_basis = grad_core = None
         if ctx.needs_input_grad[0]:
-            mixed = basis @ per_tile
-            grad_h = mixed.reshape(mixed.size(0) * mixed.size(1), mixed.size(2)).index_select(
-                0, place
-            )  # gradients in batches know no flatten
-            grad_h = grad_h + ctx.identity * grad
+            grad_h = below_each_other(basis @ per_tile).index_select(0, place) + ctx.identity * grad
         if ctx.needs_input_grad[1]:
             grad_basis = tiles @ outer.mT.index_select(0, block) + _cut(h, row) @ per_tile.mT
         if ctx.needs_input_grad[2]:

@@ -114,5 +114,14 @@ class _Cut(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:
-        rows = grad.reshape(grad.size(0) * grad.size(1), grad.size(2))  # gradients in batches know no flatten
-        return rows.index_select(0, ctx.saved_tensors[0]), None, None, None
+        return below_each_other(grad).index_select(0, ctx.saved_tensors[0]), None, None, None
+
+
+def below_each_other(blocks: Tensor) -> Tensor:
+    """The rows of all blocks; ``vectorize=True`` of torch's Jacobian knows no ``flatten``.
+
+    Shapes:
+        - **input:** :math:`(*, n, d, F)`
+        - **output:** :math:`(*, n d, F)`
+    """
+    return blocks.reshape(*blocks.shape[:-3], blocks.size(-3) * blocks.size(-2), blocks.size(-1))

@@ -9,6 +9,7 @@ from torch.nn.functional import leaky_relu
 
 from gump.kernels import runs_kernels
 from gump.kernels.once_differentiable import once_differentiable
+from gump.linalg.tiles import below_each_other
 from gump.nn.rows import replicas_first
 
 CHUNK = 2**20
@@ -115,7 +116,7 @@ class _PairScores(torch.autograd.Function):
         pair, weight, scores = ctx.saved_tensors
         grad_pair, grad_weight = _grad(grad, scores, pair, weight, ctx.negative_slope)
         parts = _pairs_of(grad_pair, ctx.sizes)
-        grad_row, grad_column = (torch.cat([_below_each_other(part.sum(k)) for part in parts], dim=-2) for k in (-2, -3))
+        grad_row, grad_column = (torch.cat([below_each_other(part.sum(k)) for part in parts], dim=-2) for k in (-2, -3))
         return grad_row, grad_column, grad_weight, None, None
 
     @staticmethod
@@ -199,11 +200,6 @@ def _rows_of(rows: Tensor, sizes: Sizes) -> list[Tensor]:
     """Rows as the blocks that they belong to, :math:`(*, n, d, F)` for every degree."""
     parts = rows.split([n * d for d, n in sizes], -2)
     return [part.unflatten(-2, (n, d)) for part, (d, n) in zip(parts, sizes, strict=True)]
-
-
-def _below_each_other(blocks: Tensor) -> Tensor:
-    """The rows of all blocks; ``vectorize=True`` of torch's Jacobian knows no ``flatten``."""
-    return blocks.reshape(*blocks.shape[:-3], blocks.size(-3) * blocks.size(-2), blocks.size(-1))
 
 
 def _pairs_of(pairs: Tensor, sizes: Sizes) -> list[Tensor]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from gump.report.layout import NONE, digits_of, duration, filled, head, num_runs, number, plus_minus, published_number, rule_names
+from gump.report.layout import NONE, digits_of, duration, filled, head, num_runs, number, plus_minus, published_number
 from gump.report.statistics import SELECTED
 
 
@@ -111,7 +111,7 @@ def made(rows: pd.DataFrame) -> dict[str, str]:
     beside = list(dict.fromkeys(filter(None, rows["side_by_side"])))
     part = "" if rows["side_by_side"].all() else "in part "
     return {
-        "Selected by": ", ".join(dict.fromkeys(map(rule_names, rows["select"]))),
+        "Selected by": ", ".join(dict.fromkeys(rows["select"])),
         "Runs": ", ".join(runs) + diverged,
         "Hardware": _distinct(rows["hardware"]),
         "Time": duration(rows["time_s"].sum(skipna=False)) + (f" ({part}{' or '.join(beside)} side by side)" if beside else ""),

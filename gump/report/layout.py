@@ -11,7 +11,6 @@ import pandas as pd
 from gump.record import RULES
 from gump.report.statistics import PERCENT, SELECTED
 
-RULE_NAMES = {"loss": "loss", "metric": "metric", "last": "last"}
 NONE = "–"
 """What stands where there is no number."""
 
@@ -45,8 +44,8 @@ def details(frame: pd.DataFrame, marks: Sequence[str] | None = None) -> pd.DataF
     """
     rows = []
     for (_, row), mark in zip(frame.iterrows(), marks or [""] * len(frame), strict=True):
-        ours = {"Ours": _estimate(row, SELECTED), "Selected by": rule_names(row["select"])}
-        ours |= {f"By {RULE_NAMES[rule]}": _estimate(row, rule) for rule in RULES}
+        ours = {"Ours": _estimate(row, SELECTED), "Selected by": row["select"]}
+        ours |= {f"By {rule}": _estimate(row, rule) for rule in RULES}
         runs = num_runs(row["num_runs"], row["num_planned"]) + (f" ({row['num_diverged']} diverged)" if row["num_diverged"] else "")
         sign = "+" if pd.notna(row["difference"]) and row["difference"] >= 0 else ""
         rows.append(
@@ -88,7 +87,7 @@ def costs(frame: pd.DataFrame) -> pd.DataFrame:
                 "Parameters": NONE
                 if pd.isna(row["num_parameters"])
                 else f"{row['num_parameters']:,.0f}{BUDGETS.get(row['table'], '')}",
-                **{f"Epoch by {RULE_NAMES[rule]}": number(row[f"{rule}_epoch"], 0) for rule in RULES},
+                **{f"Epoch by {rule}": number(row[f"{rule}_epoch"], 0) for rule in RULES},
                 "Time per epoch": NONE if pd.isna(row["epoch_time_s"]) else duration(row["epoch_time_s"]) + share,
                 "Peak memory": NONE
                 if pd.isna(row["peak_memory_bytes"])
@@ -193,11 +192,6 @@ def _estimate(row: Any, rule: str) -> str:
         "" if pd.isna(row[f"{rule}_std"]) else f" ({row[f'{rule}_std']:.{digits}f}) [{number(row[f'{rule}_corrected'], digits)}]"
     )
     return text if runs == row["num_runs"] else f"{text}, {runs} runs"
-
-
-def rule_names(select: str) -> str:
-    """The rules of selection as tables call them."""
-    return ", ".join(RULE_NAMES[rule] for rule in select.split(", "))
 
 
 def head(frame: pd.DataFrame, dataset: str) -> str:

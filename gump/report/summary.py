@@ -14,7 +14,7 @@ from gump.record import Record, write_atomically
 from gump.report.commands import condensed
 from gump.report.compact import curves, listed, matrix, source_letters
 from gump.report.labels import AGAIN, SEARCH, label
-from gump.report.layout import NONE, RULE_NAMES, duration, head, markdown, plus_minus
+from gump.report.layout import NONE, duration, head, markdown, plus_minus
 from gump.report.missing import missing, told
 from gump.report.page import curve_path, marks_of, read_records, write_report
 from gump.report.ranking import rank
@@ -189,7 +189,7 @@ def _searches(records: Sequence[Record], planned: Sequence[Record]) -> Iterator[
         made = [f"{time}{f' ({many} side by side)' if (many := side_by_side(runs)) else ''}", *dict.fromkeys(map(hardware, runs))]
         made += dict.fromkeys(f"commit {commit(record)}" for record in runs)
         of += " point" if len(candidates) == 1 and not of else " points"
-        rule = RULE_NAMES[runs[0].select]
+        rule = runs[0].select
         yield (
             f"**{found.method} on {found.dataset}**, `{name.removeprefix(f'{SEARCH}/')}`, by *{rule}*: {len(candidates)}{of}, {len(runs)} runs, "
             f"{', '.join(made)}. The best:"
