@@ -6,6 +6,7 @@ import functools
 import math
 import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from torch.func import functional_call, stack_module_state
 from gump.experiment.checkpoint import read_checkpoint, write_checkpoint
 from gump.experiment.model import base_parameters, input_names, penalty
 from gump.experiment.padded import Layout, PaddedBatch
+from gump.experiment.products import FEW, SummedInParts
 from gump.experiment.progress import Evaluation, Progress
 from gump.experiment.protocol import Split, run_seed
 from gump.experiment.recording import RecordedSteps, Step, Store, can_be_recorded
@@ -75,7 +77,8 @@ class Replicas:
             return functional_call(self.model, (parameters, buffers), (x, arcs), given)
 
         tensors = (batch.x, batch.arcs, batch.reverse, batch.batch, batch.mask, *edge_inputs.values())
-        out: Tensor = torch.vmap(run, randomness="different")(self.parameters, self.buffers, *tensors)
+        with SummedInParts() if batch.x.is_cuda and self.num_replicas <= FEW else nullcontext():
+            out: Tensor = torch.vmap(run, randomness="different")(self.parameters, self.buffers, *tensors)
         return out if batch.answers is None else out.gather(1, batch.answers.unsqueeze(-1).expand(-1, -1, out.size(-1)))
 
     def penalties(self) -> Tensor | float:

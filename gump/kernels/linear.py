@@ -22,6 +22,8 @@ SHARED_MEMORY = 232_448
 """Bytes that a program may share on an H100 or H200; what Triton's interpreter is taken to have."""
 PROGRAMS = 256
 """How many programs keep a GPU busy; where there would be fewer, each takes fewer rows."""
+WIDE = 64
+"""The widest rows for which one program can hold the weights and their gradient at the same time; for wider ones there is a pass for each."""
 
 
 @triton.jit(do_not_specialize=["num_rows"])
@@ -61,16 +63,17 @@ def _linear_forward(
 def _linear_backward(
     grad, x, y, weight, mask, grad_x, shares,
     num_rows, num_in, num_out,
-    MASKED: tl.constexpr, RELU: tl.constexpr, PRECISION: tl.constexpr,
+    MASKED: tl.constexpr, RELU: tl.constexpr, PRECISION: tl.constexpr, TO_ROWS: tl.constexpr, TO_WEIGHTS: tl.constexpr,
     ROWS: tl.constexpr, IN: tl.constexpr, OUT: tl.constexpr, CHUNK: tl.constexpr,
 ):  # fmt: skip
-    """Pulls the gradients of a chunk of rows back to them, and sums what they give to the weights and to the bias."""
+    """Pulls the gradients of a chunk of rows back to them, and sums what they give to the weights and to the bias; or one of the two."""
     replica, first = tl.program_id(1).to(tl.int64), tl.program_id(0) * CHUNK
     column_in, column_out = tl.arange(0, IN), tl.arange(0, OUT)
     inside, outside = column_in < num_in, column_out < num_out
     entry = column_out[:, None] * num_in + column_in[None, :]
     known = outside[:, None] & inside[None, :]
-    matrix = tl.load(weight + replica * num_out * num_in + entry, mask=known, other=0.0)
+    if TO_ROWS:
+        matrix = tl.load(weight + replica * num_out * num_in + entry, mask=known, other=0.0)
     weights = tl.zeros([OUT, IN], tl.float32)
     summands = tl.zeros([OUT], tl.float32)
     for step in range(0, CHUNK, ROWS):
@@ -86,15 +89,19 @@ def _linear_backward(
             pulled = tl.load(grad + place_out, mask=there[:, None] & outside[None, :], other=0.0)
             if RELU:
                 pulled = tl.where(tl.load(y + place_out, mask=there[:, None] & outside[None, :], other=0.0) == 0.0, 0.0, pulled)
-            rows = tl.load(x + place[:, None] * num_in + column_in[None, :], mask=there[:, None] & inside[None, :], other=0.0)
-            total = tl.dot(pulled, matrix, total, input_precision=PRECISION)
-            weights = tl.dot(tl.trans(pulled), rows, weights, input_precision=PRECISION)
-            summands += tl.sum(pulled, 0)
-        tl.store(grad_x + place[:, None] * num_in + column_in[None, :], total, mask=exists[:, None] & inside[None, :])
-    slot = replica * tl.num_programs(0) + tl.program_id(0)
-    shares += slot * num_out * (num_in + 1)
-    tl.store(shares + entry, weights, mask=known)
-    tl.store(shares + num_out * num_in + column_out, summands, mask=outside)
+            if TO_ROWS:
+                total = tl.dot(pulled, matrix, total, input_precision=PRECISION)
+            if TO_WEIGHTS:
+                rows = tl.load(x + place[:, None] * num_in + column_in[None, :], mask=there[:, None] & inside[None, :], other=0.0)
+                weights = tl.dot(tl.trans(pulled), rows, weights, input_precision=PRECISION)
+                summands += tl.sum(pulled, 0)
+        if TO_ROWS:
+            tl.store(grad_x + place[:, None] * num_in + column_in[None, :], total, mask=exists[:, None] & inside[None, :])
+    if TO_WEIGHTS:
+        slot = replica * tl.num_programs(0) + tl.program_id(0)
+        shares += slot * num_out * (num_in + 1)
+        tl.store(shares + entry, weights, mask=known)
+        tl.store(shares + num_out * num_in + column_out, summands, mask=outside)
 
 
 def _launches(x: Tensor, weight: Tensor, rows: int, tiles: int) -> tuple[tuple[int, int], dict[str, Any]]:
@@ -145,20 +152,29 @@ class Linear(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        """Pulls a gradient back to the rows, the weights and the bias, in one pass."""
+        """Pulls a gradient back to the rows, the weights and the bias, in one pass, or where they are wide in two."""
         x, weight, mask, y = ctx.saved_tensors
         grad = grad.contiguous()
-        grid, sizes = _launches(x, weight, rows=64, tiles=4)
         num_out, num_in = weight.shape[-2:]
-        grad_x, shares = torch.empty_like(x), x.new_empty(x.size(0), grid[0], num_out * (num_in + 1))
-        with torch.cuda.device_of(x):
-            _linear_backward[grid](
-                *(grad, x, x if y is None else y, weight, pointer_to(mask, x), grad_x, shares),
-                **sizes,
-                MASKED=mask is not None,
-                RELU=ctx.relu,
-                PRECISION="ieee" if triton.knobs.runtime.interpret else "bf16x6",  # the interpreter knows fewer
-            )
+        if max(num_out, num_in) <= WIDE:
+            passes = [(*_launches(x, weight, rows=64, tiles=4), True, True)]
+        else:
+            passes = [
+                (*_launches(x, weight, rows=128, tiles=1), True, False),
+                (*_launches(x, weight, rows=128, tiles=8), False, True),
+            ]
+        grad_x, shares = torch.empty_like(x), x.new_empty(x.size(0), passes[-1][0][0], num_out * (num_in + 1))
+        for grid, sizes, to_rows, to_weights in passes:
+            with torch.cuda.device_of(x):
+                _linear_backward[grid](
+                    *(grad, x, x if y is None else y, weight, pointer_to(mask, x), grad_x, shares),
+                    **sizes,
+                    MASKED=mask is not None,
+                    RELU=ctx.relu,
+                    PRECISION="ieee" if triton.knobs.runtime.interpret else "bf16x6",  # the interpreter knows fewer
+                    TO_ROWS=to_rows,
+                    TO_WEIGHTS=to_weights,
+                )
         to_weight, to_bias = shares.split([num_out * num_in, num_out], dim=2)
         return grad_x, to_weight.sum(1).view(-1, num_out, num_in), to_bias.sum(1) if ctx.has_bias else None, None, None
 
