@@ -1,6 +1,6 @@
 """What a step of many replicas costs, eagerly and recorded, and where the time goes.
 
-    GUMP_DATA=/path/to/datasets python benchmarks/replicas.py NCI1 --replicas 100 --trace
+    GUMP_DATA=/path/to/datasets python benchmarks/replicas.py configs/tu/nci1_gin_gump.toml --replicas 100 --trace
 
 The last line is one JSON object.
 """
@@ -11,14 +11,13 @@ import argparse
 import json
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch_geometric.data import Batch
 from torch_geometric.nn import GIN, global_mean_pool
 
-from gump.experiment.config import load_config
+from gump.experiment.config import Config, load_config
 from gump.experiment.model import build_model
 from gump.experiment.padded import PaddedStore
 from gump.experiment.preprocess import prepare
@@ -26,12 +25,9 @@ from gump.experiment.protocol import run_seed
 from gump.experiment.replicas import EVALUATED_AT_ONCE, ReplicaTrainer
 from gump.experiment.task import TASKS
 
-CONFIGS = Path(__file__).parent.parent / "configs" / "tu"
 
-
-def make_trainer(dataset_name: str, method: str, num_replicas: int, device: torch.device, record_steps: bool) -> ReplicaTrainer:
+def make_trainer(config: Config, num_replicas: int, device: torch.device, record_steps: bool) -> ReplicaTrainer:
     """The trainer of the first runs of a configuration."""
-    config = load_config(CONFIGS / f"{dataset_name.lower()}_{method}.toml")[0]
     dataset = prepare(config.settings, line_graph=False)
     models = []
     for index in range(num_replicas):
@@ -61,9 +57,8 @@ def _wait(trainer: ReplicaTrainer) -> None:
         torch.cuda.synchronize()
 
 
-def gin_milliseconds(dataset_name: str, method: str, device: torch.device, num_steps: int) -> dict[str, float]:
+def gin_milliseconds(config: Config, device: torch.device, num_steps: int) -> dict[str, float]:
     """A step of PyG's GIN of the same depth, width and batch, its batches ready on the device: as one writes it, and recorded."""
-    config = load_config(CONFIGS / f"{dataset_name.lower()}_{method}.toml")[0]
     dataset = prepare(config.settings, line_graph=False)
     settings, size = config.settings["model"], config.training.batch_size
     batch = Batch.from_data_list(dataset.graphs[:size]).to(device)
@@ -102,15 +97,14 @@ def gin_milliseconds(dataset_name: str, method: str, device: torch.device, num_s
 def main() -> None:
     """Times steps."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("dataset")
-    parser.add_argument("--method", default="gin_gump")
+    parser.add_argument("config", help="a configuration, such as configs/tu/nci1_gin_gump.toml")
     parser.add_argument("--replicas", type=int, default=100)
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--trace", action="store_true", help="print the kernels that take longest")
     arguments = parser.parse_args()
-    device = torch.device(arguments.device)
-    trainer = make_trainer(arguments.dataset, arguments.method, arguments.replicas, device, record_steps=False)
+    device, config = torch.device(arguments.device), load_config(arguments.config)[0]
+    trainer = make_trainer(config, arguments.replicas, device, record_steps=False)
     chunks = trainer._chunks(0)[:40]
     chunks = [chunk for chunk in chunks if chunk.size(1) == chunks[0].size(1)]
     trainer.steps.make_room("train", chunks)
@@ -120,8 +114,7 @@ def main() -> None:
     degrees = torch.tensor(layouts[0].degrees)
     real = float((trainer.store.counts[torch.stack(chunks)].sum(-2) * degrees).sum(-1).double().mean())
     results: dict[str, Any] = {
-        "dataset": arguments.dataset,
-        "method": arguments.method,
+        "config": config.name,
         "replicas": arguments.replicas,
         "arcs_padded": arcs,
         "arcs_mean": round(real, 1),
@@ -147,7 +140,7 @@ def main() -> None:
         results["evaluation_ms"] = round(milliseconds(trainer, "eval", [part], arguments.steps), 3)
         results["memory_gb"] = round(torch.cuda.max_memory_allocated() / 1e9, 2)
     if arguments.replicas == 1 and device.type == "cuda":
-        results |= gin_milliseconds(arguments.dataset, arguments.method, device, arguments.steps)
+        results |= gin_milliseconds(config, device, arguments.steps)
     print(json.dumps(results))
 
 
