@@ -32,7 +32,7 @@ from gump.experiment.model import build_model
 from gump.experiment.padded import PaddedStore
 from gump.experiment.preprocess import prepare
 from gump.experiment.registry import MODELS, takes_line_graph
-from gump.experiment.replicas import ReplicaTrainer
+from gump.experiment.replica_trainer import ReplicaTrainer
 from gump.experiment.store import GraphStore
 from gump.experiment.task import TASKS
 from gump.experiment.trainer import Trainer

@@ -22,7 +22,7 @@ from gump.experiment.model import build_model
 from gump.experiment.padded import PaddedStore
 from gump.experiment.preprocess import prepare
 from gump.experiment.protocol import run_seed
-from gump.experiment.replicas import EVALUATED_AT_ONCE, ReplicaTrainer
+from gump.experiment.replica_trainer import EVALUATED_AT_ONCE, ReplicaTrainer
 from gump.experiment.task import TASKS
 
 

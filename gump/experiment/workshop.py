@@ -28,7 +28,7 @@ from gump.experiment.protocol import Split, run_seed
 from gump.experiment.provenance import device_name, provenance
 from gump.experiment.recording import Store
 from gump.experiment.registry import MODELS, obstacle_to_replicas, takes_line_graph
-from gump.experiment.replicas import ReplicaTrainer
+from gump.experiment.replica_trainer import ReplicaTrainer
 from gump.experiment.store import GraphStore, TransformedStore
 from gump.experiment.task import TASKS
 from gump.experiment.trainer import Trainer

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-import gump.experiment.replicas
+import gump.experiment.replica_trainer
 from gump.datasets import fake_dataset
 from gump.experiment.config import make_configs
 from gump.experiment.feed import GraphFeed
@@ -16,7 +16,8 @@ from gump.experiment.padded import PaddedStore
 from gump.experiment.preprocess import prepare
 from gump.experiment.protocol import run_seed
 from gump.experiment.recording import can_be_recorded
-from gump.experiment.replicas import Replicas, ReplicaTrainer
+from gump.experiment.replica_trainer import ReplicaTrainer
+from gump.experiment.replicas import Replicas
 from gump.experiment.store import GraphStore
 from gump.experiment.task import TASKS
 from gump.experiment.trainer import Trainer
@@ -306,7 +307,7 @@ def test_a_stopped_fit_goes_on_from_its_checkpoint_to_the_same_end(
 ) -> None:
     monkeypatch.setitem(MODELS, "GIN-GUMP", {**MODELS["GIN-GUMP"], "dropout": dropout})
     monkeypatch.setitem(DATA, "num_nodes", 40)  # so that batches differ, and what is dropped with the room that was made for them
-    monkeypatch.setattr(gump.experiment.replicas, "AHEAD", 1)
+    monkeypatch.setattr(gump.experiment.replica_trainer, "AHEAD", 1)
 
     def trainer() -> ReplicaTrainer:
         chosen, dataset, models = setting("GIN-GUMP", 2, schedule="plateau", plateau_patience=0)

@@ -10,7 +10,7 @@ from gump.experiment.model import build_model
 from gump.experiment.padded import PaddedStore
 from gump.experiment.preprocess import prepare
 from gump.experiment.protocol import run_seed
-from gump.experiment.replicas import ReplicaTrainer
+from gump.experiment.replica_trainer import ReplicaTrainer
 from gump.experiment.task import TASKS
 from gump.experiment.trainer import Trainer
 from gump.experiment.vertex_store import VertexStore

@@ -1,0 +1,263 @@
+"""Trains many models of one kind side by side, as one program."""
+
+from __future__ import annotations
+
+import functools
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gump.experiment.checkpoint import read_checkpoint, write_checkpoint
+from gump.experiment.model import base_parameters
+from gump.experiment.padded import Layout
+from gump.experiment.progress import Evaluation, Progress
+from gump.experiment.protocol import Split, run_seed
+from gump.experiment.recording import RecordedSteps, Step, Store, can_be_recorded
+from gump.experiment.replicas import Replicas
+from gump.experiment.stacked_adam import StackedAdam
+from gump.experiment.task import Task
+from gump.experiment.training import PER_REPLICA, Training, cosine, shared
+
+EVALUATED_AT_ONCE = 64
+"""Graphs of every replica in a batch when nothing is learned."""
+
+SAVING = 0.03
+"""The share of the time that may go into checkpoints."""
+
+AHEAD = 100
+"""How many epochs the first layouts are made for."""
+
+
+class ReplicaTrainer:
+    """Trains many runs side by side, each as :class:`gump.experiment.trainer.Trainer` would train it alone.
+
+    Every replica has its own weights, batches, learning rate, early stopping and progress. On a GPU a step is recorded once and then
+    replayed; batches are assembled there. Only what dropout drops is drawn for all of them together, so with dropout a run is another, equally
+    good, draw in another group; the records name the group. Where a module has to limit itself side by side, its ``SIDE_BY_SIDE`` says how,
+    and so does the record of a run that diverged. A module with ``waits_for_device``, which looks at numbers to decide what to do, cannot be
+    recorded: then steps run as they are.
+
+    Args:
+        models: One predictor per run, on their device.
+        store: The graphs, or the one graph, on the same device.
+        splits: One per run, with parts of equal sizes.
+        task: How answers are judged.
+        training: The settings, of all runs or of each; those of one run may differ from another's in what ``PER_REPLICA`` names.
+        seed: Of all runs.
+        indices: The number of each run; runs of one number differ in their settings.
+        save_every_s: Seconds between checkpoints.
+        record_steps: Whether to record and replay steps; by default on a GPU, if nothing in the model waits for it.
+    """
+
+    def __init__(
+        self,
+        models: Sequence[torch.nn.Module],
+        store: Store,
+        splits: Sequence[Split],
+        task: Task,
+        training: Training | Sequence[Training],
+        seed: int,
+        indices: Sequence[int],
+        save_every_s: float = 10.0,
+        record_steps: bool | None = None,
+    ) -> None:
+        if len({tuple(part.numel() for part in split) for split in splits}) > 1:
+            raise ValueError("'splits' must have parts of equal sizes to be trained side by side")
+        self.store, self.task, self.seed, self.indices, self.save_every_s = store, task, seed, list(indices), save_every_s
+        self.trainings = [training] * len(self.indices) if isinstance(training, Training) else list(training)
+        self.training = self.trainings[0]  # for what all share
+        if any(shared(asdict(each)) != shared(asdict(self.training)) for each in self.trainings):
+            raise ValueError(f"'training' must differ in {', '.join(PER_REPLICA)} alone, for runs to be trained side by side")
+        self.parts = {part: torch.stack([getattr(split, part) for split in splits]) for part in Split._fields}
+        base = {id(p) for p in base_parameters(models[0])}
+        base_names = {name for name, p in models[0].named_parameters() if id(p) in base}
+        self.replicas = Replicas(models)
+        self.optimizer = self._optimizer(base_names)
+        self.progress = [Progress() for _ in indices]
+        self.rate = torch.ones(len(self.indices), dtype=torch.float64)
+        self.plateau = [[math.inf, 0] for _ in indices]
+        learn = functools.partial(_learn, self.replicas, self.optimizer, store, task)
+        changes = [*self.optimizer.tensors(), *self.replicas.buffers.values()]
+        if record_steps is None:
+            record_steps = store.device.type == "cuda" and can_be_recorded(models[0])
+        self.steps = RecordedSteps(
+            {"train": Step(learn, changes), "eval": Step(functools.partial(_answer, self.replicas, store))}, store, record_steps
+        )
+
+    def _optimizer(self, base: set[str]) -> StackedAdam:
+        each, parameters = self.trainings, self.replicas.parameters
+        groups = [
+            {
+                "params": [p for name, p in parameters.items() if name in base],
+                "lr": [t.lr if t.base_lr is None else t.base_lr for t in each],
+                "weight_decay": [t.weight_decay if t.base_weight_decay is None else t.base_weight_decay for t in each],
+            },
+            {
+                "params": [p for name, p in parameters.items() if name not in base],
+                "lr": [t.lr for t in each],
+                "weight_decay": [t.weight_decay for t in each],
+            },
+        ]
+        t = self.training
+        return StackedAdam([group for group in groups if group["params"]], t.optimizer == "adamw", t.clip)
+
+    def fit(
+        self, checkpoint: Path | None = None, identity: str = "", watch: Callable[[int, dict[str, float]], None] | None = None
+    ) -> list[Progress]:
+        """Trains all runs to their ends.
+
+        Args:
+            checkpoint: The file to save to now and then, and to go on from if it is there.
+            identity: Of the runs; a checkpoint of others is not used.
+            watch: Called after every epoch with its number and the mean results of the runs that are not finished.
+        """
+        if checkpoint is not None and (found := read_checkpoint(checkpoint, identity)):
+            self._resume(found)
+        saved, pause = time.monotonic(), self.save_every_s
+        while active := [progress for progress, finished in zip(self.progress, self._finished(), strict=True) if not finished]:
+            start = time.perf_counter()
+            self._advance(self._train_epoch(), self._evaluate("val"))
+            share = (time.perf_counter() - start) / len(active)
+            for progress in active:
+                progress.times_s.append(share)
+            if watch:
+                last = [{key: values[-1] for key, values in progress.history.items()} for progress in active if progress.history]
+                watch(self.epoch, {key: sum(r[key] for r in last) / len(last) for key in last[0]} if last else {})
+            if checkpoint is not None and (now := time.monotonic()) - saved >= pause:
+                self.save(checkpoint, identity)
+                saved = time.monotonic()
+                pause = self.save_every_s and max(self.save_every_s, (saved - now) / SAVING)
+        return self.progress
+
+    @property
+    def epoch(self) -> int:
+        """How many epochs are behind the replica that is furthest."""
+        return max(progress.epoch for progress in self.progress)
+
+    def _finished(self) -> list[bool]:
+        """Which replicas have nothing left to do."""
+        return [progress.finished(training) for progress, training in zip(self.progress, self.trainings, strict=True)]
+
+    def _train_epoch(self) -> Tensor:
+        """Goes once through the training sets; returns the mean loss of every replica."""
+        epoch = self.epoch
+        torch.manual_seed(run_seed(self.seed, self.indices[0], epoch + 1))
+        self.replicas.model.train()
+        scale = self.rate * ~torch.tensor(self._finished())
+        self.optimizer.set_scale(scale * cosine(self.training, epoch))
+        total, count = torch.zeros(len(self.indices), device=self.store.device), 0
+        chunks = self._chunks(epoch)
+        if not self.steps.has_room("train"):
+            ahead = range(epoch, min(epoch + AHEAD, self.training.epochs))
+            self.steps.make_room("train", (chunk for later in ahead for chunk in self._chunks(later)))
+        self.steps.make_room("train", chunks)
+        for index in chunks:
+            total += index.size(1) * self.steps("train", index)
+            count += index.size(1)
+        return (total / max(count, 1)).cpu()
+
+    def _chunks(self, epoch: int) -> list[Tensor]:
+        """The batches of an epoch, for every replica those that a feed of its own would have."""
+        generators = [torch.Generator().manual_seed(run_seed(self.seed, index, epoch + 1)) for index in self.indices]
+        size, chunks = self.training.batch_size, []
+        for _ in range(self.training.repeats):
+            order = torch.stack(
+                [
+                    train[torch.randperm(train.numel(), generator=g)]
+                    for train, g in zip(self.parts["train"], generators, strict=True)
+                ]
+            )
+            parts = self.store.chunks(order, size)
+            if len(parts) > 1 and parts[-1].size(1) == 1 < size:
+                parts[-2:] = [torch.cat(parts[-2:], dim=1)]
+            chunks += parts
+        return chunks
+
+    def _evaluate(self, part: str) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Losses, measures, answers and targets of all replicas on one part."""
+        self.replicas.model.eval()
+        index = self.parts[part]
+        chunks = self.store.chunks(index, EVALUATED_AT_ONCE)
+        self.steps.make_room("eval", chunks)
+        out = torch.cat([self.steps("eval", chunk).clone() for chunk in chunks], dim=1)
+        y = self.store.targets(index)
+        with torch.no_grad():
+            loss = torch.vmap(self.task.loss)(out, y)
+        out, y = out.cpu(), y.cpu()
+        return loss.cpu(), self.task.judge_each(out, y), out, y
+
+    def _advance(self, train_loss: Tensor, val: tuple[Tensor, Tensor, Tensor, Tensor]) -> None:
+        """Adds an epoch to the progress of every replica that is not finished."""
+        tests: list[tuple[Tensor, Tensor, Tensor, Tensor]] = []
+        for r, (progress, training) in enumerate(zip(self.progress, self.trainings, strict=True)):
+            if progress.finished(training):
+                continue
+            losses = float(train_loss[r]), float(val[0][r])
+            if not all(map(math.isfinite, losses)):
+                progress.diverged = f"epoch {progress.epoch + 1}: the loss is not finite{self.replicas.caveat}"
+                continue
+
+            def test(r: int = r) -> Evaluation:
+                if not tests:
+                    tests.append(self._evaluate("test"))
+                loss, measure, out, y = tests[0]
+                return Evaluation(float(loss[r]), float(measure[r]), out[r], y[r])
+
+            progress.advance(training, self.task, *losses, float(val[1][r]), test)
+            self._watch_plateau(r, *losses)
+
+    def _watch_plateau(self, replica: int, train_loss: float, val_loss: float) -> None:
+        """Lowers the rate of a replica as torch's ``ReduceLROnPlateau`` would."""
+        t = self.trainings[replica]
+        if t.schedule not in ("plateau", "plateau_train"):
+            return
+        value, state = train_loss if t.schedule == "plateau_train" else val_loss, self.plateau[replica]
+        if value < state[0] * (1 - 1e-4):
+            state[:] = [value, 0]
+        else:
+            state[1] += 1
+        if state[1] > t.plateau_patience:
+            self.rate[replica] *= t.plateau_factor
+            state[1] = 0
+
+    def save(self, checkpoint: Path, identity: str) -> None:
+        """Writes the state to a file."""
+        state = {
+            "optimizer": self.optimizer.state_dict(),
+            "buffers": {key: value.cpu() for key, value in self.replicas.buffers.items()},
+            "rate": self.rate,
+            "plateau": self.plateau,
+            "layouts": self.steps.state_dict(),
+            "progress": [asdict(progress) for progress in self.progress],
+        }
+        write_checkpoint(checkpoint, identity, state)
+
+    def _resume(self, state: dict[str, Any]) -> None:
+        self.optimizer.load_state_dict(state["optimizer"])
+        for key, value in state["buffers"].items():
+            self.replicas.buffers[key].copy_(value)
+        self.rate, self.plateau = state["rate"], state["plateau"]
+        self.steps.load_state_dict(state["layouts"])
+        self.progress = [Progress(**progress) for progress in state["progress"]]
+
+
+def _learn(replicas: Replicas, optimizer: StackedAdam, store: Store, task: Task, index: Tensor, layout: Layout) -> Tensor:
+    """Takes a step on one batch for each replica; returns their losses."""
+    optimizer.zero_grad()
+    batch = store.batch(index, layout)
+    losses = torch.vmap(task.loss)(replicas(batch), batch.y) + replicas.penalties()
+    losses.sum().backward()
+    optimizer.step()
+    return losses.detach()
+
+
+@torch.no_grad()
+def _answer(replicas: Replicas, store: Store, index: Tensor, layout: Layout) -> Tensor:
+    """The answers of every replica to its own batch."""
+    return replicas(store.batch(index, layout))
