@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
@@ -10,10 +11,10 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 ROWS = 1024
-"""How many rows are summed at a time."""
+"""How many rows are summed at a time; other numbers were not measured."""
 
 FEW = 16
-"""Up to how many models side by side there is something to be gained: with more, a GPU is busy in any case."""
+"""Up to how many models side by side parts are made: with many, a GPU is busy in any case. Four were measured, and a hundred without."""
 
 MATMUL = (torch.matmul, Tensor.matmul, Tensor.__matmul__)
 
@@ -22,7 +23,7 @@ class SummedInParts(TorchFunctionMode):
     """Has the gradients of weights that many rows share summed in parts, side by side, instead of one row after the other.
 
     The gradient of a weight is one product with as many terms as there are rows. A few such products of small matrices keep a few
-    multiprocessors of a GPU busy for long; the parts, all of them.
+    multiprocessors of a GPU busy for long; the parts, all of them. Not for autocast, sparse rows or forward-mode derivatives.
     """
 
     def __torch_function__(
@@ -68,12 +69,15 @@ class _Product(torch.autograd.Function):
 
 
 def _sum_of_products(x: Tensor, grad: Tensor) -> Tensor:
-    """Computes ``x.mH @ grad``, a part of the rows at a time and all parts at once."""
-    if x.dim() == 3:
+    """Computes ``x.mH @ grad`` of matrices, or of each of stacked ones, a part of the rows at a time and all parts at once."""
+    if x.dim() > 2:
         return torch.stack([_sum_of_products(*each) for each in zip(x, grad, strict=True)])
     num_parts = x.size(0) // ROWS
-    if num_parts < 2:
-        return x.mH @ grad
     first = num_parts * ROWS
-    parts = x[:first].unflatten(0, (num_parts, ROWS)).mH @ grad[:first].unflatten(0, (num_parts, ROWS))
-    return torch.addmm(parts.sum(0), x[first:].mH, grad[first:])
+    parts = [matrix[:first].reshape(num_parts, ROWS, matrix.size(1)) for matrix in (x, grad)]
+    return torch.addmm((parts[0].mH @ parts[1]).sum(0), x[first:].mH, grad[first:])
+
+
+def parts_for(num_models: int, device: torch.device) -> AbstractContextManager[Any]:
+    """Has gradients summed in parts where that is faster: for a few models on a GPU."""
+    return SummedInParts() if device.type == "cuda" and num_models <= FEW else nullcontext()

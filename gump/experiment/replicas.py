@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -12,7 +11,7 @@ from torch.func import functional_call, stack_module_state
 
 from gump.experiment.model import input_names, penalty
 from gump.experiment.padded import PaddedBatch
-from gump.experiment.products import FEW, SummedInParts
+from gump.experiment.products import parts_for
 from gump.line_graph import EulerianLineGraph
 
 
@@ -56,7 +55,7 @@ class Replicas:
             return functional_call(self.model, (parameters, buffers), (x, arcs), given)
 
         tensors = (batch.x, batch.arcs, batch.reverse, batch.batch, batch.mask, *edge_inputs.values())
-        with SummedInParts() if batch.x.is_cuda and self.num_replicas <= FEW else nullcontext():
+        with parts_for(self.num_replicas, batch.x.device):
             out: Tensor = torch.vmap(run, randomness="different")(self.parameters, self.buffers, *tensors)
         return out if batch.answers is None else out.gather(1, batch.answers.unsqueeze(-1).expand(-1, -1, out.size(-1)))
 

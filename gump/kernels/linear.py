@@ -22,8 +22,9 @@ SHARED_MEMORY = 232_448
 """Bytes that a program may share on an H100 or H200; what Triton's interpreter is taken to have."""
 PROGRAMS = 256
 """How many programs keep a GPU busy; where there would be fewer, each takes fewer rows."""
-WIDE = 64
-"""The widest rows for which one program can hold the weights and their gradient at the same time; for wider ones there is a pass for each."""
+ONE_PASS = 64 * 64
+"""Up to how many weights one pass for the gradients of rows and of weights is faster, for many replicas, than one for each: a program holds both
+(measured on squares of 64 and 128, benchmarks/results/replicas.txt)."""
 
 
 @triton.jit(do_not_specialize=["num_rows"])
@@ -152,22 +153,21 @@ class Linear(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        """Pulls a gradient back to the rows, the weights and the bias, in one pass, or where they are wide in two."""
+        """Pulls a gradient back to the rows, the weights and the bias, in one pass, or where there are many weights in two."""
         x, weight, mask, y = ctx.saved_tensors
-        grad = grad.contiguous()
+        grad, asks_rows = grad.contiguous(), ctx.needs_input_grad[0]
         num_out, num_in = weight.shape[-2:]
-        if max(num_out, num_in) <= WIDE:
-            passes = [(*_launches(x, weight, rows=64, tiles=4), True, True)]
+        if num_out * num_in <= ONE_PASS:
+            passes = [(*_launches(x, weight, rows=64, tiles=4), asks_rows, True)]
         else:
-            passes = [
-                (*_launches(x, weight, rows=128, tiles=1), True, False),
-                (*_launches(x, weight, rows=128, tiles=8), False, True),
-            ]
-        grad_x, shares = torch.empty_like(x), x.new_empty(x.size(0), passes[-1][0][0], num_out * (num_in + 1))
+            passes = [(*_launches(x, weight, rows=128, tiles=1), True, False)] if asks_rows else []
+            passes += [(*_launches(x, weight, rows=128, tiles=8), False, True)]
+        grad_x = torch.empty_like(x) if asks_rows else None
+        shares = x.new_empty(x.size(0), passes[-1][0][0], num_out * (num_in + 1))
         for grid, sizes, to_rows, to_weights in passes:
             with torch.cuda.device_of(x):
                 _linear_backward[grid](
-                    *(grad, x, x if y is None else y, weight, pointer_to(mask, x), grad_x, shares),
+                    *(grad, x, x if y is None else y, weight, pointer_to(mask, x), x if grad_x is None else grad_x, shares),
                     **sizes,
                     MASKED=mask is not None,
                     RELU=ctx.relu,
@@ -209,7 +209,7 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, mask: Tensor |
     .. math::
         \mathbf{y}_i = \sigma(\mathbf{W} \mathbf{x}_i + \mathbf{b})
 
-    In single precision on a GPU, in one pass over the rows and one for the gradient. Products are taken on tensor cores from the
+    In single precision on a GPU, in one pass over the rows, and one or two for the gradients. Products are taken on tensor cores from the
     parts of split numbers (`Markidis et al. <https://arxiv.org/abs/1803.04014>`_), which keeps the accuracy of single precision. Rows that do not
     count come out as zero, give no gradient and, where many follow each other, take no time. Can be differentiated once.
 

@@ -7,13 +7,16 @@ from typing import Any
 import pytest
 import torch
 
+import gump.experiment.products
 import gump.experiment.replica_trainer
+import gump.experiment.replicas
 from gump.datasets import fake_dataset
 from gump.experiment.config import make_configs
 from gump.experiment.feed import GraphFeed
 from gump.experiment.model import build_model, predict
 from gump.experiment.padded import PaddedStore
 from gump.experiment.preprocess import prepare
+from gump.experiment.products import SummedInParts
 from gump.experiment.protocol import run_seed
 from gump.experiment.recording import can_be_recorded
 from gump.experiment.replica_trainer import ReplicaTrainer
@@ -278,6 +281,25 @@ def test_equal_replicas_answer_the_same_in_evaluation_and_drop_other_entries_in_
     replicas.model.train()
     one, other = replicas(batch)
     assert (one - other).abs().max() > 1e-3
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_gradients_that_are_summed_in_parts_are_the_same(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, dataset, models = setting(name, 2)
+    padded, index = PaddedStore(dataset.graphs), torch.arange(12).view(2, -1)
+    batch, stacked = padded.batch(index, padded.layout(index)), Replicas(models)
+    stacked.model.eval()
+
+    def gradients() -> tuple[torch.Tensor, ...]:
+        return torch.autograd.grad(stacked(batch).square().sum(), list(stacked.parameters.values()), allow_unused=True)
+
+    expected, sums = gradients(), []
+    whole = gump.experiment.products._sum_of_products
+    monkeypatch.setattr(gump.experiment.products, "_sum_of_products", lambda *given: sums.append(given) or whole(*given))
+    monkeypatch.setattr(gump.experiment.products, "ROWS", 8)
+    monkeypatch.setattr(gump.experiment.replicas, "parts_for", lambda *_: SummedInParts())
+    torch.testing.assert_close(gradients(), expected)
+    assert sums
 
 
 def test_a_turn_that_is_too_long_side_by_side_is_named_where_the_run_diverged() -> None:

@@ -1,6 +1,7 @@
 import pytest
 import torch
 
+import gump.kernels.linear
 from gump.kernels import LAUNCHED
 from gump.kernels.linear import holds, linear
 from gump.nn.linear import linear as layer_with_kernel
@@ -30,6 +31,31 @@ def test_one_pass_equals_torch_and_so_do_its_gradients(shape: tuple[int, int, in
     theirs = torch.autograd.grad((expected * along).sum(), [x, weight, bias])
     for a, b in zip(ours, theirs, strict=True):
         torch.testing.assert_close(a, b, atol=2e-4, rtol=2e-4)
+
+
+@pytest.mark.parametrize("shape", [(300, 16, 16), (1100, 128, 128)])
+@pytest.mark.parametrize("wanted", ["rows and weights", "weights alone"])
+def test_gradients_of_many_rows_in_several_programs_of_several_tiles(
+    shape: tuple[int, int, int], wanted: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gump.kernels.linear, "PROGRAMS", 1)
+    launches, grids = gump.kernels.linear._launches, []
+    monkeypatch.setattr(
+        gump.kernels.linear, "_launches", lambda *args, **sizes: grids.append(launches(*args, **sizes)) or grids[-1]
+    )
+    x, weight, bias, mask = (torch.stack([t, t.flip(0)]).detach() for t in case(*shape))
+    given = [x.requires_grad_(wanted != "weights alone"), weight.requires_grad_(), bias.requires_grad_()]
+    out = torch.vmap(lambda *t: linear(*t, relu=True))(*given, mask)
+    along = torch.randn_like(out)
+    expected = (torch.baddbmm(bias.double().unsqueeze(1), x.double(), weight.double().mT)).relu() * mask.unsqueeze(-1)
+    leaves = [t for t in given if t.requires_grad]
+    ours, theirs = (torch.autograd.grad((y * along).sum(), leaves) for y in (out, expected))
+    (num_programs, num_replicas), sizes = grids[-1]
+    assert num_programs > 1
+    assert num_replicas == 2
+    assert sizes["CHUNK"] > sizes["ROWS"]
+    for a, b in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(a, b, atol=1e-3, rtol=1e-3)
 
 
 def test_without_a_bias() -> None:
