@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from torch import Tensor
 
+from gump.experiment.provenance import source
 from gump.experiment.task import Task
 from gump.experiment.training import Training
 
@@ -24,7 +25,7 @@ class Evaluation(NamedTuple):
 
 @dataclass
 class Progress:
-    """What has been reached so far; plain numbers, so that a checkpoint holds it as it is."""
+    """What has been reached so far; plain numbers and words, so that a checkpoint holds it as it is."""
 
     epoch: int = 0
     history: dict[str, list[float]] = field(default_factory=dict)
@@ -34,6 +35,7 @@ class Progress:
     num_idle: int = 0
     num_good: int = 0
     times_s: list[float] = field(default_factory=list)
+    commits: dict[str, int] = field(default_factory=dict)  # of the library, and the first epoch that each has made
     diverged: str = ""
 
     def finished(self, training: Training) -> bool:
@@ -50,6 +52,7 @@ class Progress:
     ) -> None:
         """Adds an epoch. The test set is looked at only where this epoch may be the one that counts."""
         self.epoch += 1
+        self.commits.setdefault(source()["commit"] or "", self.epoch)
         now = {"train_loss": train_loss, "val_loss": val_loss, "val": val}
         for key, value in now.items():
             self.history.setdefault(key, []).append(value)

@@ -26,7 +26,7 @@ def provenance(fabric: Fabric) -> dict[str, Any]:
         fabric: Where it was computed, and in what arithmetic; on a CPU that may be another than was asked for.
     """
     return {
-        **_source(),
+        **source(),
         "versions": {"gump": gump.__version__, "python": platform.python_version()}
         | {module.__name__: module.__version__ for module in (torch, torch_geometric, numpy, lightning_fabric, torchmetrics)},
         "device": device_name(fabric.device),
@@ -45,7 +45,7 @@ def device_name(device: torch.device) -> str:
 
 
 @cache
-def _source() -> dict[str, Any]:
+def source() -> dict[str, Any]:
     """The commit of the library and whether that is all of it, as far as git tells. It is asked once: what changes later is not what runs."""
     folder = Path(gump.__file__).parent
 

@@ -221,6 +221,7 @@ class Workshop:
 
     def _record(self, run: Run, test_index: list[int], progress: Progress, model: torch.nn.Module) -> Record:
         config, task = run.config, TASKS[self.dataset.task]
+        several = any(epoch > 1 for epoch in progress.commits.values())
         return Record(
             name=config.name,
             index=run.number,
@@ -233,7 +234,8 @@ class Workshop:
             history=progress.history,
             predictions=progress.predictions,
             test_index=test_index,
-            provenance={"config": config.path, "data": self.dataset.fingerprint[:16], **provenance(self.fabric)},
+            provenance={"config": config.path, "data": self.dataset.fingerprint[:16], **provenance(self.fabric)}
+            | ({"commits": progress.commits} if several else {}),
             cost={
                 "time_s": sum(progress.times_s),
                 "epoch_time_s": statistics.median(progress.times_s) if progress.times_s else 0.0,

@@ -208,6 +208,10 @@ def _notes(group: Sequence[Record]) -> list[str]:
         notes.append("The runs do not carry the same published number; that of the first one is shown.")
     if any(r.provenance.get("clean") is False for r in group):
         notes.append("Some runs were made with changes that were not committed.")
+    for commits in dict.fromkeys(tuple((r.provenance.get("commits") or {}).items()) for r in group):
+        if commits:
+            parts = (f"{name[:7] or 'unknown'} from epoch {epoch}" for name, epoch in commits)
+            notes.append(f"Some runs were made by more than one commit: {', '.join(parts)}.")
     return notes
 
 

@@ -16,7 +16,7 @@ from fake_configs import tiny_config, tiny_tables
 
 import gump
 from gump.datasets.dataset import Dataset
-from gump.experiment import preprocess, provenance, workshop
+from gump.experiment import preprocess, progress, provenance, workshop
 from gump.experiment.checkpoint import write_checkpoint
 from gump.experiment.config import Config, load_config, make_configs
 from gump.experiment.memory import peak_memory
@@ -94,7 +94,7 @@ def test_what_is_installed_in_the_repository_of_another_project_has_no_commit(
     subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
     (tmp_path / "gump").mkdir()
     monkeypatch.setattr(gump, "__file__", str(tmp_path / "gump" / "__init__.py"))
-    monkeypatch.setattr(provenance, "_source", provenance._source.__wrapped__)  # which is asked once in a process
+    monkeypatch.setattr(provenance, "source", provenance.source.__wrapped__)  # which is asked once in a process
     [record] = Runner(tmp_path / "r").run(tiny_config(), [0])
     assert (record.provenance["commit"], record.provenance["clean"]) == (None, None)
 
@@ -373,6 +373,24 @@ def test_an_interrupted_run_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
     [whole] = Runner(tmp_path / "b").run(config, [0])
     assert comparable(resumed) == comparable(whole)
     assert [path.name for path in (tmp_path / "a/test/tiny").iterdir()] == ["000.json"]
+
+
+@pytest.mark.parametrize("num_replicas", [None, 2])
+def test_a_run_that_two_commits_have_made_names_both(
+    num_replicas: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(config: Config, index: int, epoch: int, results: dict[str, float]) -> None:
+        if epoch == 3:
+            raise KeyboardInterrupt
+
+    config, common = tiny_config(train={"epochs": 4}), {"num_replicas": num_replicas, "save_every_s": 0}
+    monkeypatch.setattr(progress, "source", lambda: {"commit": "a" * 40})
+    with pytest.raises(KeyboardInterrupt):
+        list(Runner(tmp_path, watches=[interrupt], **common).run(config, [0, 1]))
+    monkeypatch.setattr(progress, "source", lambda: {"commit": "b" * 40})
+    one, other = Runner(tmp_path, **common).run(config, [0, 1])
+    assert one.provenance["commits"] == {"a" * 40: 1, "b" * 40: 3}
+    assert ("commits" in other.provenance) == (num_replicas is not None), "the second one began with the second commit, if alone"
 
 
 def test_a_checkpoint_of_other_settings_is_not_used(tmp_path: Path) -> None:

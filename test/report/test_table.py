@@ -212,12 +212,14 @@ def test_notes_tell_what_the_records_give_away(runs: Any) -> None:
     records[1].settings = {**records[0].settings, "train": {"lr": 0.1}, "transform": [{"k": 1}]}
     records[2].settings = records[0].settings
     records[1].published = {"value": 80}
+    records[1].provenance = {"commits": {"0123456789": 1, "9876543210": 94}}
     assert table(records)["notes"].iloc[0] == [
         "node labels only",
         "Run 2 diverged: epoch 3, step 2: the loss is nan.",
         "The runs were not all made with the same settings: train.lr differ.",
         "The runs do not carry the same published number; that of the first one is shown.",
         "Some runs were made with changes that were not committed.",
+        "Some runs were made by more than one commit: 0123456 from epoch 1, 9876543 from epoch 94.",
     ]
 
 
