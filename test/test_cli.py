@@ -56,6 +56,8 @@ def test_the_best_of_a_search_is_a_point_with_all_its_runs(gump: Call, tmp_path:
     header, *rows = (line.split("\t") for line in result.stdout.splitlines())
     assert header[:3] == ["configuration", "set", "runs"]
     assert [row[1:3] for row in rows] == [["b", "2"], ["a", "1"]]
+    assert rows[0][4] == "75 ± 64"
+    assert rows[1][4] == "90", "a single run has no spread"
     result = gump("best", "search")
     assert result.exit_code == 1
     assert result.stderr == "error: 'records' must be of one search (got search/x, search/y); rank them one by one\n"
@@ -398,6 +400,9 @@ def test_a_grid_is_trained_side_by_side_and_every_point_is_a_row_with_validation
     assert columns[4:] == ["validation accuracy", "validation loss"]
     assert made.stdout == gump("best", "records/grid").stdout, "in the same order, from the best"
     records = load_records("records")
+    page = gump("report", "records", "--out", "page")
+    assert page.exit_code == 1
+    assert page.stderr.startswith("error: 'records' must hold results (got searches alone)"), "no test set has a say in a choice"
     assert {record.provenance["program"] for record in records} == {"replicas"}
     assert all(len(record.provenance["and_with"]) == 3 for record in records)
     one = gump("run", path, "--device", "cpu", "--set", "train.epochs=1", "--set", "train.lr=0.05", "--set", "train.base_lr=0.01")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -40,7 +41,8 @@ def print_points(records: Sequence[Record], top: int | None = None) -> None:
     rows = []
     for candidate in rank(records)[:top]:
         measure, loss = candidate.measure, candidate.loss
-        cells = [f"{measure.mean:.4g} ± {measure.interval:.2g}", f"{loss.mean:.4g}"]
+        spread = "" if math.isnan(measure.interval) else f" ± {measure.interval:.2g}"
+        cells = [f"{measure.mean:.4g}{spread}", f"{loss.mean:.4g}"]
         rows.append([candidate.name, candidate.variant, str(candidate.num_runs), str(candidate.num_diverged), *cells])
     columns = ["configuration", "set", "runs", "diverged", f"validation {records[0].metric}", "validation loss"]
     print_table("best on validation", columns, rows)

@@ -52,6 +52,17 @@ class Dataset(Sequence[Data]):
             raise ValueError(f"'task' must be one of {TASKS} and 'level' of {LEVELS} (got {self.task!r} and {self.level!r})")
         if not self.graphs:
             raise ValueError(f"'graphs' must have a graph at least (got none for {self.name!r})")
+        if self.level != "link" and isinstance(y := self.graphs[0].get("y"), Tensor):
+            self._check_targets(y)
+
+    def _check_targets(self, y: Tensor) -> None:
+        """Refuses what is asked about a graph if it is not as the task has it."""
+        got = f"(got {str(y.dtype).removeprefix('torch.')} of shape {list(y.shape)} in the first graph of {self.name!r})"
+        if self.task == "multiclass":
+            if y.dim() != 1 or y.is_floating_point():
+                raise ValueError(f"'y' must be whole numbers of shape [R], the classes of R answers {got}")
+        elif y.dim() != 2 or y.size(1) != self.num_targets:
+            raise ValueError(f"'y' must have shape [R, {self.num_targets}], a row for each of R answers {got}")
 
     @property
     def num_features(self) -> int:

@@ -62,6 +62,8 @@ def load_tu(
             f"{name} has attributes of its vertices and no labels; 'use_node_attr' reads them, now every vertex has a 1",
             stacklevel=2,
         )
+    if (folder / "raw" / f"{name}_edge_attributes.txt").is_file():
+        warnings.warn(f"{name}_edge_attributes.txt is not read: edges have their labels alone, if there are any", stacklevel=2)
     settings = {"use_node_attr": use_node_attr, "strict": strict}
     arrays = cached(cache, name, settings, list(parts.values()), lambda: _read(name, parts, use_node_attr, strict))
     y = arrays["y"]

@@ -162,7 +162,8 @@ def complete(tables: Mapping[str, Any]) -> dict[str, Any]:
     level = level_of(settings["dataset"])
     if (settings["protocol"]["kind"] == "links") != (level == "link"):
         raise ValueError(
-            f"'protocol.kind' must be 'links' for questions about links, and for no others (got {settings['protocol']['kind']!r} for {level}s)"
+            f"'protocol.kind' must be 'links' for questions about links, and for no others (got {settings['protocol']['kind']!r} for {level}s); "
+            "Cora, CiteSeer and PubMed ask about links with level = \"link\" in 'dataset'"
         )
     if settings["model"].get("directed"):
         raise ValueError("'model.directed' must be false in a configuration, whose datasets are undirected (got true)")

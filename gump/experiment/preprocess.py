@@ -72,7 +72,7 @@ def prepare(settings: Mapping[str, Any], line_graph: bool, root: Path | None = N
             "data": data,
             "transforms": tables[:num_first],
             "line_graph": len(tables) < num_first,
-            "code": _code(),
+            "code": _code(chain[:num_first]),
         }
         first = Compose(chain[:num_first])
         arrays = cached(None, f"{dataset.name}-transformed", key, [], lambda: _flat(_apply(first, dataset.graphs)))
@@ -187,10 +187,16 @@ def _fingerprint(graphs: Sequence[Data]) -> str:
     return digest.hexdigest()
 
 
-def _code() -> str:
-    """Tells versions of the transforms apart, by the code that they may import."""
+def _code(chain: Sequence[BaseTransform]) -> str:
+    """Tells versions of transforms apart: of ours by the code that they may import, of others by the file that defines them."""
     folder, digest = Path(gump.__file__).parent, hashlib.sha256(torch_geometric.__version__.encode())
     for room in ("transforms", "linalg", "kernels", "line_graph.py"):
         for path in sorted((folder / room).rglob("*.py")) if (folder / room).is_dir() else [folder / room]:
             digest.update(path.read_bytes() if path.is_file() else b"")
+    for kind in dict.fromkeys(map(type, chain)):
+        if not kind.__module__.startswith(("gump.", "torch_geometric.")):
+            try:
+                digest.update(Path(inspect.getfile(kind)).read_bytes())
+            except (TypeError, OSError):
+                digest.update(os.urandom(16))  # nobody can tell: what it made is not taken again
     return digest.hexdigest()[:16]

@@ -235,7 +235,8 @@ class Workshop:
             predictions=progress.predictions,
             test_index=test_index,
             provenance={"config": config.path, "data": self.dataset.fingerprint[:16], **provenance(self.fabric)}
-            | ({"commits": progress.commits} if several else {}),
+            | ({"commits": progress.commits} if several else {})
+            | ({"search": True} if config.is_search else {}),
             cost={
                 "time_s": sum(progress.times_s),
                 "epoch_time_s": statistics.median(progress.times_s) if progress.times_s else 0.0,

@@ -157,6 +157,14 @@ class Propagation:
         return torch.sparse_coo_tensor(self.line_graph.transitions(), self.values(), size, check_invariants=False).coalesce()
 
 
+def check_propagation(propagate: object) -> None:
+    """Refuses edges where the operator is asked for."""
+    if isinstance(propagate, Tensor):
+        raise TypeError(
+            "'propagate' must be a gump.nn.Propagation, made of coins and a line graph (got a tensor); gump.nn.GUMP takes x and edge_index"
+        )
+
+
 def check_states(h: Tensor, line_graph: EulerianLineGraph) -> None:
     """Refuses states that are not those of the arcs of a line graph."""
     if h.size(0) != line_graph.num_arcs:

@@ -72,7 +72,13 @@ def split_variant(variant: str) -> dict[str, str]:
 
 
 SEARCH = "search"
-"""The folder of searches, whose numbers are no results."""
+"""The folder of this project's searches."""
+
+
+def is_search(record: Record) -> bool:
+    """Whether a run is one of a search, whose numbers are no results: it says so, or lies in the folder of searches."""
+    return bool(record.provenance.get("search")) or label(record).table == SEARCH
+
 
 AGAIN = "out/again"
 """The folder for what is run again: where there is a record, nothing is trained."""

@@ -15,7 +15,7 @@ from gump.report.commands import condensed
 from gump.report.compact import curves
 from gump.report.comparisons import comparisons
 from gump.report.figure import bar_figure, curve_figure, save_figure
-from gump.report.labels import AGAIN, SEARCH, label
+from gump.report.labels import AGAIN, is_search
 from gump.report.layout import comparison, costs, details, markdown, overview
 from gump.report.reading import PAGE
 from gump.report.statistics import SELECTED
@@ -44,7 +44,7 @@ def write_report(
     Returns:
         The page's path.
     """
-    found = [record for record in read_records(records) if label(record).table != SEARCH]
+    found = [record for record in read_records(records) if not is_search(record)]
     if not found:
         raise ValueError("'records' must hold results (got searches alone); `gump best` orders the points of one by validation")
     frame, pairs, folder = table(found), comparisons(found), Path(folder)

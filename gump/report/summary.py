@@ -13,7 +13,7 @@ import pandas as pd
 from gump.record import Record, write_atomically
 from gump.report.commands import condensed
 from gump.report.compact import curves, listed, matrix, source_letters
-from gump.report.labels import AGAIN, SEARCH, label
+from gump.report.labels import AGAIN, SEARCH, is_search, label
 from gump.report.layout import NONE, duration, head, markdown, plus_minus
 from gump.report.missing import missing, told
 from gump.report.page import curve_path, marks_of, read_records, write_report
@@ -52,10 +52,10 @@ def write_summary(
         The summary's path.
     """
     found, folder, path = read_records(records), Path(folder), Path(path)
-    results = [record for record in found if label(record).table != SEARCH]
-    searches = [record for record in found if label(record).table == SEARCH]
+    results = [record for record in found if not is_search(record)]
+    searches = [record for record in found if is_search(record)]
     frame = table(results) if results else pd.DataFrame(columns=["table", "method"])
-    lacking = missing([plan for plan in planned if label(plan).table != SEARCH], found)
+    lacking = missing([plan for plan in planned if not is_search(plan)], found)
     pages = {}
     for name in dict.fromkeys(frame["table"]):
         of_page = [record for record in results if label(record).table == name]
@@ -169,7 +169,7 @@ def _searches(records: Sequence[Record], planned: Sequence[Record]) -> Iterator[
     """The best points of each search, by validation."""
     points: dict[str, set[str]] = {}
     for plan in planned:
-        if label(plan).table == SEARCH:
+        if is_search(plan):
             points.setdefault(plan.name, set()).add(plan.variant)
     names = sorted({record.name for record in records})
     if not names and not points:

@@ -29,5 +29,30 @@ def test_refuses_unknown_questions_and_no_graphs() -> None:
         Dataset("toy", [], "binary", 1)
 
 
+@pytest.mark.parametrize(
+    ("y", "task", "message"),
+    [
+        (
+            torch.tensor([1.0]),
+            "multiclass",
+            r"'y' must be whole numbers of shape \[R\], .* \(got float32 of shape \[1\] in the first graph of 'toy'\)",
+        ),
+        (torch.tensor([[1]]), "multiclass", r"'y' must be whole numbers of shape \[R\], .* \(got int64 of shape \[1, 1\]"),
+        (
+            torch.tensor([0.5]),
+            "regression",
+            r"'y' must have shape \[R, 2\], a row for each of R answers \(got float32 of shape \[1\]",
+        ),
+        (torch.tensor([[0.5]]), "multilabel", r"'y' must have shape \[R, 2\], .* \(got float32 of shape \[1, 1\]"),
+    ],
+)
+def test_targets_of_another_shape_or_kind_are_refused(y: torch.Tensor, task: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Dataset("toy", [Data(x=torch.ones(2, 3), y=y)], task, 2)
+
+
 def test_repr() -> None:
-    assert repr(Dataset("toy", graphs(), "regression", 2)) == "Dataset('toy', 3 graphs, regression of graphs, num_targets=2)"
+    assert (
+        repr(Dataset("toy", [Data(x=torch.ones(2, 3))], "regression", 2))
+        == "Dataset('toy', 1 graphs, regression of graphs, num_targets=2)"
+    )

@@ -80,6 +80,13 @@ def test_attributes_that_are_all_there_is_and_not_read_are_told(tmp_path: Path) 
     assert load_tu("TINY", tmp_path, use_node_attr=True)[0].x.tolist() == [[0.5, 1.5], [1.5, 2.5]]
 
 
+def test_attributes_of_edges_are_not_read_and_that_is_told(tmp_path: Path) -> None:
+    write(tmp_path)
+    (tmp_path / "TINY/raw/TINY_edge_attributes.txt").write_text("0.5\n" * 8)
+    with pytest.warns(UserWarning, match=r"TINY_edge_attributes.txt is not read: edges have their labels alone"):
+        load_tu("TINY", tmp_path)
+
+
 def test_without_classes_it_is_a_regression(tmp_path: Path) -> None:
     write(tmp_path, graph_labels="", graph_attributes="0.5, 1\n2, 3\n")
     dataset = load_tu("TINY", tmp_path)

@@ -142,3 +142,19 @@ def test_new_weights_can_be_drawn() -> None:
     assert all(not a.equal(b) for a, b in zip(before, (p for p in model.parameters() if p.dim() > 1), strict=True))
     model = Embedded(encoder, None)
     model.reset_parameters()
+
+
+def test_a_model_that_does_not_keep_its_edge_dim_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Forgets(torch.nn.Module):
+        out_channels = 3
+
+        def __init__(self, in_channels: int, edge_dim: int = 0, **kwargs: Any) -> None:
+            super().__init__()
+
+        def forward(self, x: torch.Tensor, edge_index: torch.Tensor, edge_attr: torch.Tensor | None = None) -> torch.Tensor:
+            return x
+
+    monkeypatch.setitem(MODELS, "Forgets", Forgets)
+    settings = tiny_config().settings | {"model": {"kind": "Forgets", "edge_dim": 2, "hidden_channels": 3}}
+    with pytest.raises(ValueError, match=r"'model.kind' must be one that keeps its 'edge_dim', .* \(got Forgets\)"):
+        build_model(settings, fake_dataset(edge_features=True))

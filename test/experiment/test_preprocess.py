@@ -1,3 +1,5 @@
+import importlib
+import sys
 import time
 from multiprocessing import get_context
 from pathlib import Path
@@ -77,19 +79,40 @@ def test_other_data_settings_and_code_are_other_files(own_cache: Path, monkeypat
     for tables, line_graph in variants:
         prepare(tables, line_graph)
     assert len(cache_files(own_cache)) == len(variants)
-    monkeypatch.setattr(preprocess, "_code", lambda: "another version")
+    monkeypatch.setattr(preprocess, "_code", lambda chain: "another version")
     prepare(*variants[0])
     assert len(cache_files(own_cache)) == len(variants) + 1
 
 
 def test_the_code_of_transforms_is_told_apart_by_all_that_they_may_import(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gump.__file__", str(tmp_path / "__init__.py"))
-    seen = {preprocess._code()}
+    seen = {preprocess._code([])}
     for number, path in enumerate(("transforms/a.py", "linalg/b.py", "line_graph.py", "transforms/deep/c.py"), 2):
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text(f"# {path}")
-        seen.add(preprocess._code())
+        seen.add(preprocess._code([]))
         assert len(seen) == number
+
+
+def test_what_a_transform_of_somebody_else_made_is_not_taken_after_it_has_changed(
+    own_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def features(value: int) -> float:
+        (tmp_path / "theirs.py").write_text(
+            "from torch_geometric.transforms import BaseTransform\n\n\nclass Fill(BaseTransform):\n"
+            f"    def forward(self, data):\n        data.x = data.x * 0 + {value}\n        return data\n"
+        )
+        monkeypatch.delitem(sys.modules, "theirs", raising=False)
+        importlib.invalidate_caches()
+        monkeypatch.setitem(preprocess.TRANSFORMS, "Fill", importlib.import_module("theirs").Fill)
+        return float(prepare(settings({"kind": "Fill", "when": "once"}), line_graph=False)[0].x[0, 0])
+
+    assert [features(1), features(22)] == [1, 22]  # of another size: a file of equal size and time is taken for compiled already
+    assert len(cache_files(own_cache)) == 2
+    assert features(22) == 22
+    assert len(cache_files(own_cache)) == 2
 
 
 def test_what_is_random_about_a_transform_repeats_and_leaves_the_random_state_alone(own_cache: Path) -> None:

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from gump.nn.arc_linear import ArcFeatures, ArcLinear, input_of
 from gump.nn.propagated_linear import propagated_linear
-from gump.nn.propagation import Propagation
+from gump.nn.propagation import Propagation, check_propagation
 
 
 class ArcGCNConv(torch.nn.Module):
@@ -35,6 +35,7 @@ class ArcGCNConv(torch.nn.Module):
 
     def forward(self, h: Tensor | ArcFeatures, propagate: Propagation, act: Callable[[Tensor], Tensor] | None = None) -> Tensor:
         """Transforms and propagates; ``act`` is the nonlinearity that follows, if any."""
+        check_propagation(propagate)
         h = input_of(self.lin, h)
         if isinstance(h, ArcFeatures):  # narrower after the weights, which commute with the operator
             out = propagate(self.lin.product(h)) + self.lin.bias

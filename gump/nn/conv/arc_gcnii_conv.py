@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from gump.nn.arc_linear import ArcFeatures, ArcLinear, input_of
-from gump.nn.propagation import Propagation
+from gump.nn.propagation import Propagation, check_propagation
 
 
 class ArcGCNIIConv(torch.nn.Module):
@@ -63,6 +63,7 @@ class ArcGCNIIConv(torch.nn.Module):
         first: Tensor | None = None,
     ) -> Tensor:
         """Propagates, mixes in ``first``, if there is such a thing yet, and transforms; ``act`` is the nonlinearity that follows, if any."""
+        check_propagation(propagate)
         h = input_of(self.lin, h)
         if self.lin.in_features != self.lin.out_features:
             h = self.lin.product(h) if isinstance(h, ArcFeatures) else self.lin(h)

@@ -8,7 +8,7 @@ from torch import Tensor
 from gump.nn.arc_linear import ArcFeatures, ArcLinear, input_of
 from gump.nn.linear import linear
 from gump.nn.propagated_linear import propagated_linear
-from gump.nn.propagation import Propagation
+from gump.nn.propagation import Propagation, check_propagation
 
 
 class ArcGINConv(torch.nn.Module):
@@ -42,6 +42,7 @@ class ArcGINConv(torch.nn.Module):
 
     def forward(self, h: Tensor | ArcFeatures, propagate: Propagation, act: Callable[[Tensor], Tensor] | None = None) -> Tensor:
         """Transforms and propagates; ``act`` is the nonlinearity that follows, if any."""
+        check_propagation(propagate)
         h, scale = input_of(self.lin, h), 1 + self.eps
         if isinstance(h, ArcFeatures):  # narrower after the weights, which commute with the operator
             first = self.act(propagate(self.lin.product(h), scale) + self.lin.bias)

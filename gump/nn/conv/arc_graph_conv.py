@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from gump.nn.arc_linear import ArcFeatures, ArcLinear, input_of
-from gump.nn.propagation import Propagation
+from gump.nn.propagation import Propagation, check_propagation
 
 
 class ArcGraphConv(torch.nn.Module):
@@ -36,5 +36,6 @@ class ArcGraphConv(torch.nn.Module):
 
     def forward(self, h: Tensor | ArcFeatures, propagate: Propagation, act: Callable[[Tensor], Tensor] | None = None) -> Tensor:
         """Transforms and propagates; ``act`` is the nonlinearity that follows, if any."""
+        check_propagation(propagate)
         out = self.lin_root(input_of(self.lin_root, h)) + propagate(self.lin(input_of(self.lin, h)))
         return out if act is None else act(out)

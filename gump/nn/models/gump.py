@@ -331,6 +331,10 @@ class GUMP(torch.nn.Module):
         for name, rows in (("edge_weight", edge_weight), ("edge_attr", edge_attr)):
             if rows is not None:
                 line_graph.check_edge_rows(name, rows)
+        if edge_weight is not None and edge_weight.dim() != 1:
+            raise ValueError(
+                f"'edge_weight' must be one number for each edge (got shape {list(edge_weight.shape)}); pass attributes as edge_attr="
+            )
         columns = [] if edge_attr is None else [edge_attr.flatten(1) if edge_attr.dim() > 1 else edge_attr.unsqueeze(1)]
         width = sum(c.size(1) for c in columns)
         if edge_weight is not None and (width < self.edge_dim or self.base not in ("gcn", "graph")):

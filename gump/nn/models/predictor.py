@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import torch
@@ -24,6 +25,8 @@ class _Predictor(torch.nn.Module):
         check_counts(0, num_layers=num_layers)
         check_counts(1, out_channels=out_channels)
         self.encoder, self.out_channels = encoder, out_channels
+        parameters = inspect.signature(encoder.forward).parameters
+        self._takes_batch = "batch" in parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values())
         width: int = encoder.out_channels  # type: ignore[assignment]
         if num_layers == 0 and width != out_channels:
             raise ValueError(
@@ -83,7 +86,7 @@ class GraphPredictor(_Predictor):
         if mask is not None:
             x = self.encoder(x, edge_index, batch=batch, mask=mask, **kwargs)
             return self.head(self._pool_padded(x, batch, num_graphs, mask))
-        x = self.encoder(x, edge_index, batch=batch, **kwargs)
+        x = self.encoder(x, edge_index, **({"batch": batch} if self._takes_batch else {}), **kwargs)
         return self.head(x if getattr(self.encoder, "pools", False) else POOLS[self.pool](x, batch, num_graphs))
 
     def _pool_padded(self, x: Tensor, batch: Tensor | None, num_graphs: int | None, mask: Tensor) -> Tensor:

@@ -165,3 +165,12 @@ def test_what_was_pruned_is_so_in_a_layer_that_loads_it(name):
 def test_the_gcnii_flavor_refuses_what_is_no_share_or_rate(name, value):
     with pytest.raises(ValueError, match=f"'{name}' must be"):
         layer_of("ArcGCNIIConv", 4, 4, **{name: value})
+
+
+@LAYERS
+def test_edges_in_the_place_of_the_operator_are_refused(name):
+    edge_index, num_nodes = GRAPHS["random"]
+    with pytest.raises(
+        TypeError, match=r"'propagate' must be a gump.nn.Propagation, .* \(got a tensor\); gump.nn.GUMP takes x and edge_index"
+    ):
+        layer_of(name, 4, 4)(torch.randn(num_nodes, 4, dtype=torch.float64), edge_index)

@@ -69,6 +69,14 @@ def test_replicas_side_by_side_are_checked_as_one() -> None:
         vmap(run)(state, torch.stack([X, X])[..., :2])
 
 
+@pytest.mark.parametrize("num_columns", [1, 3])
+def test_edge_weights_are_one_number_each_and_not_attributes(num_columns: int) -> None:
+    attributes = torch.ones(EDGES.size(1), num_columns)
+    message = rf"'edge_weight' must be one number for each edge \(got shape \[{EDGES.size(1)}, {num_columns}\]\); pass attributes as edge_attr="
+    with pytest.raises(ValueError, match=message):
+        GUMP(3, 8, 2)(X, EDGES, attributes)
+
+
 @pytest.mark.parametrize("given", ["edge_weight", "edge_attr"])
 def test_what_has_the_wrong_length_is_called_by_its_name(given: str) -> None:
     model = GUMP(3, 8, 2, edge_dim=int(given == "edge_attr"))

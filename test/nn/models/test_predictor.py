@@ -68,6 +68,18 @@ def test_any_encoder_that_tells_its_width_will_do(kind: type[GraphPredictor]) ->
         kind(torch.nn.Linear(3, 8), 2)
 
 
+def test_an_encoder_that_does_not_ask_for_the_batch_is_not_given_it() -> None:
+    class Plain(torch.nn.Module):
+        out_channels = 3
+
+        def forward(self, x: torch.Tensor, edge_index: torch.Tensor) -> torch.Tensor:
+            return x
+
+    edge_index, num_nodes = random_graph(0)
+    batch = torch.zeros(num_nodes, dtype=torch.long)
+    assert GraphPredictor(Plain(), 2)(torch.randn(num_nodes, 3), edge_index, batch=batch).shape == (1, 2)
+
+
 def test_an_unknown_pool_is_refused() -> None:
     with pytest.raises(ValueError, match=r"'pool' must be one of 'mean', 'sum', 'max' \(got 'median'\)"):
         GraphPredictor(encoder(), 2, pool="median")
