@@ -30,11 +30,12 @@ def run(
     splits: Annotated[str | None, typer.Option(help="numbers of runs, such as 0-4,7; all by default")] = None,
     device: Annotated[str, typer.Option(help="cpu, cuda, or auto")] = "auto",
     devices: Annotated[int, typer.Option(min=1, help="how many of them share a batch")] = 1,
-    jobs: Annotated[int, typer.Option(min=1, help="runs at a time, in processes of one thread")] = 1,
+    jobs: Annotated[int, typer.Option(min=1, help="runs at a time, one thread each")] = 1,
     replicas: Annotated[int | None, typer.Option(min=1, help="runs side by side as one program")] = None,
     records: Annotated[Path, typer.Option(help="the folder of records")] = Path("records"),
     set_: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="a setting, such as train.epochs=2")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="replace records made with other settings")] = False,
+    keep_weights: Annotated[bool, typer.Option("--keep-weights", help="leave trained weights beside the records")] = False,
     tensorboard: Annotated[Path | None, typer.Option(help="a folder for TensorBoard's logs")] = None,
 ) -> None:
     """Train configurations; none of their runs is trained twice.
@@ -67,7 +68,7 @@ def run(
         made = []
         with _bars(sum(len(indices or range(config.protocol.num_runs)) for config in loaded)) as (watches, advance):
             watches += tensorboard_writer(tensorboard)
-            runner = Runner(records, device, devices, overwrite, watches, num_replicas=replicas)
+            runner = Runner(records, device, devices, overwrite, watches, num_replicas=replicas, keep_weights=keep_weights)
             there = _num_finished(runner, loaded, indices)
             for record in run_all(runner, loaded, indices, jobs):
                 made.append(record)

@@ -2,6 +2,7 @@
 
 from gump.datasets.dataset import LEVELS, TASKS, Dataset
 from gump.datasets.fake import fake_dataset
+from gump.datasets.molecule import read_smiles
 from gump.datasets.molhiv import load_molhiv
 from gump.datasets.peptides import load_peptides
 from gump.datasets.planetoid import load_planetoid
@@ -20,6 +21,7 @@ __all__ = [
     "load_planetoid",
     "load_transfer",
     "load_tu",
+    "read_smiles",
     "statistics",
     "transfer_task",
 ]

@@ -7,6 +7,8 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
+from torch_geometric.data import Data
 
 ATOM_FEATURES: dict[str, tuple[Any, ...]] = {
     "atomic number": (*range(1, 119), "other"),
@@ -84,6 +86,26 @@ def read_molecule(smiles: str) -> Molecule:
     edges = np.array(bonds, dtype=np.int64).reshape(-1, 2)
     return Molecule(
         _categories(atoms, ATOM_FEATURES), edges, _categories(features, BOND_FEATURES), _descriptors(molecule, edges, len(atoms))
+    )
+
+
+def read_smiles(smiles: str) -> Data:
+    """Makes a graph of a SMILES string as the loaders of Peptides and ogbg-molhiv have it, for a model that was trained on them.
+
+    Args:
+        smiles: The molecule.
+
+    Shapes:
+        - **x:** :math:`(N, 9)` categories
+        - **edge_index:** :math:`(2, E)`, every bond in both orientations
+        - **edge_attr:** :math:`(E, 3)` categories
+    """
+    molecule = read_molecule(smiles)
+    edges = np.stack([molecule.bonds, molecule.bonds[:, ::-1]], axis=1).reshape(-1, 2)
+    return Data(
+        x=torch.from_numpy(molecule.atoms.astype(np.int64)),
+        edge_index=torch.from_numpy(edges.T.copy()),
+        edge_attr=torch.from_numpy(np.repeat(molecule.bond_features.astype(np.int64), 2, axis=0)),
     )
 
 

@@ -82,6 +82,23 @@ def prepare(settings: Mapping[str, Any], line_graph: bool, root: Path | None = N
     return dataset
 
 
+def transform_graphs(settings: Mapping[str, Any], graphs: Sequence[Data], line_graph: bool, categories: bool) -> list[Data]:
+    """Applies the transforms of a configuration to graphs that are not those of its dataset; nothing is kept.
+
+    Args:
+        settings: The configuration's tables.
+        graphs: The graphs; they may be changed.
+        line_graph: Whether graphs carry their line graph.
+        categories: Whether the columns of ``x`` are categories.
+    """
+    chain: list[BaseTransform] = [build(transform, TRANSFORMS) for transform in settings["transform"]]
+    if categories and chain:
+        for graph in graphs:
+            graph.x = graph.x.float()
+    transform = Compose([*chain, AddLineGraph()] if line_graph else chain)
+    return [_transformed(transform, graph, number) for number, graph in enumerate(graphs)]
+
+
 class TransformedGraphs(Sequence[Data]):
     """Graphs that are transformed whenever they are asked for, for transforms whose results are too large to be kept.
 

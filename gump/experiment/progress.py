@@ -69,6 +69,10 @@ class Progress:
                 self.best[rule] = {"epoch": self.epoch, **now, "test_loss": result.loss, "test": result.measure}
                 self.predictions[rule] = task.answer(result.prediction)
 
+    def counts(self, rule: str) -> bool:
+        """Whether the last epoch is the one that counts so far by a rule."""
+        return self.best.get(rule, {}).get("epoch") == self.epoch
+
     def _is_best(self, task: Task, val: float, val_loss: float) -> bool:
         """Whether the validation measure is the best so far; small validation sets make ties, in which the lower loss counts."""
         best = self.best.get("metric", {"val": math.nan, "val_loss": math.inf})

@@ -53,6 +53,7 @@ class ReplicaTrainer:
         indices: The number of each run; runs of one number differ in their settings.
         save_every_s: Seconds between checkpoints.
         record_steps: Whether to record and replay steps; by default on a GPU, if nothing in the model waits for it.
+        keep_weights: Whether to keep the weights of the epochs that count, as ``kept``.
     """
 
     def __init__(
@@ -66,6 +67,7 @@ class ReplicaTrainer:
         indices: Sequence[int],
         save_every_s: float = 10.0,
         record_steps: bool | None = None,
+        keep_weights: bool = False,
     ) -> None:
         if len({tuple(part.numel() for part in split) for split in splits}) > 1:
             raise ValueError("'splits' must have parts of equal sizes to be trained side by side")
@@ -80,6 +82,8 @@ class ReplicaTrainer:
         self.replicas = Replicas(models)
         self.optimizer = self._optimizer(base_names)
         self.progress = [Progress() for _ in indices]
+        self.keep_weights = keep_weights
+        self.kept: list[dict[str, Tensor]] = [{} for _ in indices]
         self.rate = torch.ones(len(self.indices), dtype=torch.float64)
         self.plateau = [[math.inf, 0] for _ in indices]
         learn = functools.partial(_learn, self.replicas, self.optimizer, store, task)
@@ -210,6 +214,8 @@ class ReplicaTrainer:
                 return Evaluation(float(loss[r]), float(measure[r]), out[r], y[r])
 
             progress.advance(training, self.task, *losses, float(val[1][r]), test)
+            if self.keep_weights and progress.counts(training.select):
+                self.kept[r] = {key: value.cpu() for key, value in self.replicas.state_dict(r).items()}
             self._watch_plateau(r, *losses)
 
     def _watch_plateau(self, replica: int, train_loss: float, val_loss: float) -> None:
@@ -235,6 +241,7 @@ class ReplicaTrainer:
             "plateau": self.plateau,
             "layouts": self.steps.state_dict(),
             "progress": [asdict(progress) for progress in self.progress],
+            "kept": self.kept,
         }
         write_checkpoint(checkpoint, identity, state)
 
@@ -245,6 +252,7 @@ class ReplicaTrainer:
         self.rate, self.plateau = state["rate"], state["plateau"]
         self.steps.load_state_dict(state["layouts"])
         self.progress = [Progress(**progress) for progress in state["progress"]]
+        self.kept = state.get("kept", self.kept)
 
 
 def _learn(replicas: Replicas, optimizer: StackedAdam, store: Store, task: Task, index: Tensor, layout: Layout) -> Tensor:

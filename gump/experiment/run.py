@@ -39,6 +39,7 @@ class Runner:
         data_root: The folder of raw data, by default as the loaders find it.
         save_every_s: Seconds between checkpoints.
         num_replicas: How many runs to train side by side as one program; by default each is trained by itself, in a loop that one can read.
+        keep_weights: Whether runs leave the weights of the epoch that counts beside their records, for :func:`gump.experiment.trained.load_trained`.
     """
 
     records: Path = Path("records")
@@ -49,6 +50,7 @@ class Runner:
     data_root: Path | None = None
     save_every_s: float = SAVE_EVERY_S
     num_replicas: int | None = None
+    keep_weights: bool = False
 
     def run(self, config: Config, indices: Iterable[int] | None = None) -> Iterator[Record]:
         """Makes the records of a configuration, of all its runs or of those with these numbers."""
@@ -82,6 +84,10 @@ class Runner:
             return None
         record = Record.load(path)
         differing = differences(made_by(_completed(record.settings)), json.loads(json.dumps(made_by(config.settings))))
+        if self.keep_weights and not differing and record.status == "finished" and not path.with_suffix(".pt").is_file():
+            if self.overwrite:
+                return None
+            raise ValueError(f"{path} has no weights beside it; pass --overwrite to train it again, or another --records")
         if not differing:
             tidy(path.with_suffix(".ckpt"))
             said = record.settings.get("title"), record.select, record.published

@@ -45,6 +45,7 @@ class Trainer:
         index: The number of this run.
         fabric: Where and in what precision to compute.
         save_every_s: Seconds between checkpoints.
+        keep_weights: Whether to keep the weights of the epoch that counts, as ``kept``.
     """
 
     def __init__(
@@ -57,6 +58,7 @@ class Trainer:
         index: int = 0,
         fabric: Fabric | None = None,
         save_every_s: float = SAVE_EVERY_S,
+        keep_weights: bool = False,
     ) -> None:
         self.feed, self.task, self.training, self.seed, self.index = feed, task, training, seed, index
         self.save_every_s = save_every_s
@@ -65,6 +67,8 @@ class Trainer:
         self.schedule = _schedule(optimizer, training)
         self.module, self.optimizer = self.fabric.setup(model, optimizer)
         self.progress = Progress()
+        self.keep_weights = keep_weights
+        self.kept: dict[str, Tensor] = {}
 
     def fit(self, checkpoint: Path | None = None, identity: str = "", watch: Watch | None = None) -> Progress:
         """Trains to the end.
@@ -127,6 +131,8 @@ class Trainer:
         self.progress.advance(
             self.training, self.task, train_loss, val_loss, val, lambda: evaluate(self.module, self.feed, "test", self.task)
         )
+        if self.keep_weights and self.progress.counts(self.training.select):
+            self.kept = {key: value.detach().cpu().clone() for key, value in self.module.state_dict().items()}
         return True
 
     def _step_schedule(self) -> None:
@@ -160,6 +166,7 @@ class Trainer:
             "optimizer": self.optimizer.state_dict(),
             "schedule": self.schedule.state_dict() if self.schedule else {},
             "progress": asdict(self.progress),
+            "kept": self.kept,
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -168,7 +175,7 @@ class Trainer:
         self.optimizer.load_state_dict(state["optimizer"])
         if self.schedule:
             self.schedule.load_state_dict(state["schedule"])
-        self.progress = Progress(**state["progress"])
+        self.progress, self.kept = Progress(**state["progress"]), state.get("kept", {})
 
     def save(self, checkpoint: Path, identity: str = "") -> None:
         """Writes the state to a file."""

@@ -31,6 +31,7 @@ from gump.experiment.registry import MODELS, obstacle_to_replicas, takes_line_gr
 from gump.experiment.replica_trainer import ReplicaTrainer
 from gump.experiment.store import GraphStore, TransformedStore
 from gump.experiment.task import TASKS
+from gump.experiment.trained import save_trained
 from gump.experiment.trainer import Trainer
 from gump.experiment.vertex_store import VertexStore
 from gump.kernels import LAUNCHED, has_triton
@@ -144,19 +145,32 @@ class Workshop:
 
         if alone:
             feed = self._feed(splits[0], indices[0])
-            trainer = Trainer(models[0], feed, task, trainings[0], seed, indices[0], self.fabric, self.runner.save_every_s)
+            trainer = Trainer(
+                *(models[0], feed, task, trainings[0], seed, indices[0], self.fabric, self.runner.save_every_s),
+                keep_weights=self.runner.keep_weights,
+            )
             progress, tests = [trainer.fit(checkpoint, identity, watch)], [feed.test_index]
+            kept = [trainer.kept]
             if progress[0].diverged and self.fabric.is_global_zero:
                 trainer.save(checkpoint.with_suffix(".diverged.ckpt"), identity)  # the weights from before the epoch that failed
         else:
             store, models = self._padded(), [model.to(self.fabric.device) for model in models]
-            trainer_of_all = ReplicaTrainer(models, store, splits, task, trainings, seed, indices, self.runner.save_every_s)
+            trainer_of_all = ReplicaTrainer(
+                *(models, store, splits, task, trainings, seed, indices, self.runner.save_every_s),
+                keep_weights=self.runner.keep_weights,
+            )
             progress, tests = trainer_of_all.fit(checkpoint, identity, watch), [split.test for split in splits]
+            kept = trainer_of_all.kept
             trainer_of_all.save(checkpoint, identity)  # from which the records can be written however often that is interrupted
-        for run, test_index, reached in zip(runs, tests, progress, strict=True):
+        for run, test_index, reached, weights in zip(runs, tests, progress, kept, strict=True):
             record = self._record(run, test_index.tolist(), reached, models[0])
             record.provenance |= _company(run, runs) | {"program": "plain" if alone else "replicas"}
             if self.fabric.is_global_zero and self.runner.finished(*run) is None:
+                file = self.runner.path(*run).with_suffix(".pt")
+                if weights:
+                    save_trained(file, run.config.settings, self.dataset, weights)
+                else:
+                    file.unlink(missing_ok=True)  # of a run that this one replaces
                 path = record.save(self.runner.records)
                 if not reached.diverged:
                     path.with_suffix(".diverged.ckpt").unlink(missing_ok=True)  # of a run that this one replaces
@@ -198,7 +212,7 @@ class Workshop:
         made: dict[str, Any] = {"torch": torch.__version__, "gump": gump.__version__, "device": device_name(self.fabric.device)}
         made |= {"kernels": self.fabric.device.type == "cuda" and has_triton()}
         made |= {"num_devices": self.fabric.world_size, "replicas": self.runner.num_replicas is not None, "format": FORMAT}
-        made |= {"data": self.dataset.fingerprint}
+        made |= {"data": self.dataset.fingerprint} | ({"weights": True} if self.runner.keep_weights else {})
         settings = [made_by(config.settings) for config in configs_of(runs)]
         if len(settings) == 1:
             made |= {"settings": settings[0], "indices": [run.number for run in runs]}

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from gump.datasets import load_peptides, peptides, statistics
+from gump.datasets import load_peptides, peptides, read_smiles, statistics
 from gump.datasets.checksums import MD5, SHA256
 from gump.datasets.molecule import read_molecule
 from gump.datasets.peptides import _flat, _molecules, _rows, standardize
@@ -66,6 +66,14 @@ def test_functions(root: Path) -> None:
         assert glycine.x.tolist() == read_molecule(SMILES[0]).atoms.tolist()
         assert (glycine.x.dtype, glycine.edge_attr.dtype, glycine.y.dtype) == (torch.long, torch.long, torch.float)
         assert glycine.edge_attr[0::2].equal(glycine.edge_attr[1::2])
+
+
+def test_a_molecule_by_itself_is_the_graph_that_the_loader_has(root: Path) -> None:
+    graphs = load_peptides("functional", root)
+    for smiles, graph in zip(SMILES, graphs, strict=True):
+        alone = read_smiles(smiles)
+        assert all(torch.equal(alone[key], graph[key]) for key in ("x", "edge_index", "edge_attr"))
+    assert read_smiles("C").edge_index.shape == (2, 0)
 
 
 def test_another_version_of_rdkit_is_another_entry_of_the_cache(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

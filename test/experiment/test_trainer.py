@@ -166,7 +166,7 @@ def test_checkpoints_load_without_unpickling_code_and_only_for_their_own_run(tmp
     path = tmp_path / "c"
     trainer(weights=99, schedule="cosine").fit(path, "one")
     state = torch.load(path, weights_only=True)
-    assert set(state) == {"identity", "model", "optimizer", "schedule", "progress"}
+    assert set(state) == {"identity", "model", "optimizer", "schedule", "progress", "kept"}
     assert (state["identity"], state["progress"]["epoch"]) == ("one", 3)
     other, whole = trainer(schedule="cosine"), trainer(schedule="cosine")
     with pytest.warns(UserWarning, match="the run was 'one', is 'another'"):

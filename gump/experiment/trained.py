@@ -1,0 +1,100 @@
+"""Trained models: the weights that a run leaves, and what they answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from copy import copy
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Batch, Data
+
+from gump.datasets.dataset import Dataset
+from gump.experiment.config import complete
+from gump.experiment.model import build_model, predict
+from gump.experiment.preprocess import transform_graphs
+from gump.experiment.registry import MODELS, takes_line_graph
+from gump.record import write_atomically
+
+AT_ONCE = 64
+"""Graphs in a batch."""
+
+
+class Trained:
+    """A trained model, with what has to be done to graphs before it is asked.
+
+    Args:
+        settings: The configuration's tables.
+        model: The predictor, with its weights.
+        dataset: What it was trained on; of its graphs only the kinds of attributes count.
+    """
+
+    def __init__(self, settings: Mapping[str, Any], model: torch.nn.Module, dataset: Dataset) -> None:
+        self.settings, self.model, self.dataset = settings, model.eval(), dataset
+
+    @torch.no_grad()
+    def __call__(self, graphs: Sequence[Data]) -> Tensor:
+        """The answers to graphs as a loader has them, before transforms: logits, or numbers where it is a regression.
+
+        Where the question is about links, a graph names the pairs that are asked about as ``edge_label_index``.
+        """
+        line_graph = takes_line_graph(MODELS[self.settings["model"]["kind"]])
+        ready = transform_graphs(self.settings, [copy(graph) for graph in graphs], line_graph, bool(self.dataset.x_sizes))
+        device = next(self.model.parameters()).device
+        answers = []
+        for i in range(0, len(ready), AT_ONCE):
+            batch = Batch.from_data_list(ready[i : i + AT_ONCE]).to(device)
+            if self.dataset.level == "source":
+                batch.answer_index = batch.source_index
+            answers.append(predict(self.model, batch))
+        return torch.cat(answers)
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}({self.model}, {self.dataset.task} of {self.dataset.level}s like those of {self.dataset.name})"
+        )
+
+
+def save_trained(path: Path, settings: Mapping[str, Any], dataset: Dataset, weights: Mapping[str, Tensor]) -> None:
+    """Writes weights with all that :func:`load_trained` needs to build their model; data are not among it.
+
+    Args:
+        path: The file.
+        settings: The configuration's tables.
+        dataset: What the model was trained on, after transforms.
+        weights: The state of the model.
+    """
+    first = dataset[0]
+    about = {key: getattr(dataset, key) for key in ("name", "task", "num_targets", "level", "x_sizes", "edge_sizes")}
+    widths = {"x": dataset.num_features, "edge_attr": dataset.num_edge_features, "edge_weight": int("edge_weight" in first)}
+    buffer = BytesIO()
+    torch.save({"settings": dict(settings), "dataset": about, "widths": widths, "weights": dict(weights)}, buffer)
+    write_atomically(path, buffer.getvalue())
+
+
+def load_trained(path: str | Path) -> Trained:
+    """Reads what a run has left with ``gump run --keep-weights``: the model, with the weights of the epoch that counts.
+
+    Args:
+        path: The file, which lies beside the record (``records/mine/000.pt``).
+    """
+    if not Path(path).is_file():
+        raise FileNotFoundError(
+            f"'path' must be a file of weights (got {path}); `gump run --keep-weights` leaves one beside every record"
+        )
+    state = torch.load(path, map_location="cpu", weights_only=True)
+    if not {"settings", "dataset", "widths", "weights"} <= state.keys():
+        raise ValueError(f"'path' must be a file of weights that `gump run --keep-weights` has left (got {path})")
+    widths, settings = state["widths"], complete(state["settings"])
+    like = Data(x=torch.zeros(1, widths["x"]), edge_index=torch.zeros(2, 0, dtype=torch.long))
+    if widths["edge_attr"]:
+        like.edge_attr = torch.zeros(0, widths["edge_attr"])
+    if widths["edge_weight"]:
+        like.edge_weight = torch.zeros(0)
+    dataset = Dataset(graphs=[like], **state["dataset"])
+    model = build_model(settings, dataset)
+    model.load_state_dict(state["weights"])
+    return Trained(settings, model, dataset)

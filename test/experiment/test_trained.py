@@ -1,0 +1,104 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from fake_configs import tiny_config, tiny_tables
+
+from gump.experiment.config import make_configs
+from gump.experiment.preprocess import prepare
+from gump.experiment.run import Runner
+from gump.experiment.task import TASKS
+from gump.experiment.trained import load_trained
+
+WALKS: dict[str, Any] = {"kind": "AddRandomWalkPE", "walk_length": 3, "attr_name": "none"}
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GUMP_CACHE", str(tmp_path / "cache"))
+
+
+def raw_graphs(config: Any) -> Any:
+    return prepare(config.settings | {"transform": []}, line_graph=False)
+
+
+@pytest.mark.parametrize("num_replicas", [None, 2])
+@pytest.mark.parametrize("select", ["loss", "last"])
+@pytest.mark.parametrize(
+    ("dataset", "transform"),
+    [
+        ({}, []),
+        ({"level": "source"}, []),
+        ({"task": "regression"}, [WALKS]),
+        ({"task": "multilabel", "categorical": True}, [WALKS]),
+        ({"edge_features": True}, []),
+    ],
+)
+def test_kept_weights_answer_as_the_record_says(
+    dataset: dict[str, Any], transform: list[Any], select: str, num_replicas: int | None, tmp_path: Path
+) -> None:
+    num_replicas = None if "level" in dataset else num_replicas  # sources are asked about one by one
+    model = {"edge_dim": 2} if "edge_features" in dataset else {}
+    tables = tiny_tables(dataset=dataset, model=model, train={"epochs": 4, "lr": 0.05, "select": select})
+    [config] = make_configs("test/tiny", tables | {"transform": transform})
+    data, task = raw_graphs(config), TASKS[config.settings["dataset"].get("task", "multiclass")]
+    for record in Runner(tmp_path, num_replicas=num_replicas, keep_weights=True).run(config, [0, 1]):
+        trained = load_trained(tmp_path / f"{record.name}/{record.index:03d}.pt")
+        answers = task.answer(trained([data[i] for i in record.test_index]))
+        assert torch.tensor(answers).allclose(torch.tensor(record.predictions[select]), rtol=1e-3, atol=1e-4)
+        assert repr(trained).endswith(f"{data.task} of {data.level}s like those of fake)")
+
+
+def test_vertices_and_pairs_can_be_asked_about_too(tmp_path: Path) -> None:
+    [record] = Runner(tmp_path, keep_weights=True).run(tiny_config(dataset={"level": "node"}), [0])
+    config = tiny_config(dataset={"level": "node"})
+    [graph] = raw_graphs(config)
+    answers = load_trained(tmp_path / f"{record.name}/000.pt")([graph])
+    assert answers.argmax(-1)[record.test_index].tolist() == record.predictions["loss"]
+    config = tiny_config(dataset={"level": "link", "task": "binary"}, protocol={"kind": "links"})
+    [record] = Runner(tmp_path / "links", keep_weights=True).run(config, [0])
+    [graph] = raw_graphs(config)
+    graph.edge_label_index = torch.tensor([[0, 1, 2], [3, 4, 5]])
+    assert load_trained(tmp_path / f"links/{record.name}/000.pt")([graph]).shape == (3, 1)
+
+
+@pytest.mark.parametrize("num_replicas", [None, 2])
+def test_weights_of_a_run_that_was_interrupted_are_those_of_one_that_was_not(num_replicas: int | None, tmp_path: Path) -> None:
+    def interrupt(config: Any, index: int, epoch: int, results: dict[str, float]) -> None:
+        if epoch == 4:
+            raise KeyboardInterrupt
+
+    config = tiny_config(train={"epochs": 5, "lr": 0.3})
+    common: Any = {"num_replicas": num_replicas, "save_every_s": 0, "keep_weights": True}
+    with pytest.raises(KeyboardInterrupt):
+        list(Runner(tmp_path / "a", watches=[interrupt], **common).run(config, [0, 1]))
+    for folder in "ab":
+        records = list(Runner(tmp_path / folder, **common).run(config, [0, 1]))
+    assert {record.results["loss"]["epoch"] for record in records} & {1, 2, 3}, "before the interruption"
+    for index in range(2):
+        a, b = (load_trained(tmp_path / f"{folder}/{config.name}/{index:03d}.pt").model.state_dict() for folder in "ab")
+        assert all(torch.equal(a[key], b[key]) for key in a)
+
+
+def test_weights_are_kept_only_where_they_are_asked_for_and_go_with_their_record(tmp_path: Path) -> None:
+    config, place = tiny_config(), tmp_path / "test/tiny/000.pt"
+    list(Runner(tmp_path).run(config, [0]))
+    assert not place.exists()
+    with pytest.raises(
+        ValueError, match=r"000.json has no weights beside it; pass --overwrite to train it again, or another --records"
+    ):
+        list(Runner(tmp_path, keep_weights=True).run(config, [0]))
+    list(Runner(tmp_path, keep_weights=True, overwrite=True).run(config, [0]))
+    assert place.exists()
+    list(Runner(tmp_path, keep_weights=True).run(config, [0]))
+    list(Runner(tmp_path, overwrite=True).run(tiny_config(train={"lr": 0.5}), [0]))
+    assert not place.exists(), "which were those of another record"
+
+
+def test_what_is_no_file_of_weights_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"'path' must be a file of weights .*; `gump run --keep-weights` leaves one"):
+        load_trained(tmp_path / "000.pt")
+    torch.save({"weights": {}}, tmp_path / "000.pt")
+    with pytest.raises(ValueError, match="'path' must be a file of weights that `gump run --keep-weights` has left"):
+        load_trained(tmp_path / "000.pt")
