@@ -52,7 +52,15 @@ def _planned(folder: Path) -> list[Record]:
     if not folder.is_dir():
         raise FileNotFoundError(f"'--configs' must be a folder of configurations (got '{folder}', which is none)")
     return [
-        Record(config.name, 0, config.settings, "", config.variant, published=config.published, provenance={"config": config.path})
+        Record(
+            config.name,
+            0,
+            config.settings,
+            "",
+            config.variant,
+            published=config.published,
+            provenance={"config": config.path, "search": config.is_search},
+        )
         for path in sorted(folder.rglob("*.toml"))
         for config in load_config(path)
     ]

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import overload
 
+import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
@@ -59,10 +60,12 @@ class Dataset(Sequence[Data]):
         """Refuses what is asked about a graph if it is not as the task has it."""
         got = f"(got {str(y.dtype).removeprefix('torch.')} of shape {list(y.shape)} in the first graph of {self.name!r})"
         if self.task == "multiclass":
-            if y.dim() != 1 or y.is_floating_point():
-                raise ValueError(f"'y' must be whole numbers of shape [R], the classes of R answers {got}")
-        elif y.dim() != 2 or y.size(1) != self.num_targets:
-            raise ValueError(f"'y' must have shape [R, {self.num_targets}], a row for each of R answers {got}")
+            if y.dtype not in (torch.long, torch.uint8) or y.numel() != y.size(0):
+                raise ValueError(f"'y' must be whole numbers of shape [R], the classes of R answers {got}; call .long().view(-1)")
+        elif (y.dim() != 2 or y.size(1) != self.num_targets) and not (self.task == "binary" and y.dim() == 1):
+            raise ValueError(
+                f"'y' must have shape [R, {self.num_targets}], a row for each of R answers {got}; call .view(-1, {self.num_targets})"
+            )
 
     @property
     def num_features(self) -> int:

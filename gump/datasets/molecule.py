@@ -101,6 +101,8 @@ def read_smiles(smiles: str) -> Data:
         - **edge_attr:** :math:`(E, 3)` categories
     """
     molecule = read_molecule(smiles)
+    if not len(molecule.atoms):
+        raise ValueError(f"'smiles' must have an atom at least (got {smiles!r})")
     edges = np.stack([molecule.bonds, molecule.bonds[:, ::-1]], axis=1).reshape(-1, 2)
     return Data(
         x=torch.from_numpy(molecule.atoms.astype(np.int64)),

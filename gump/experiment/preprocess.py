@@ -210,8 +210,8 @@ def _code(chain: Sequence[BaseTransform]) -> str:
     for room in ("transforms", "linalg", "kernels", "line_graph.py"):
         for path in sorted((folder / room).rglob("*.py")) if (folder / room).is_dir() else [folder / room]:
             digest.update(path.read_bytes() if path.is_file() else b"")
-    for kind in dict.fromkeys(map(type, chain)):
-        if not kind.__module__.startswith(("gump.", "torch_geometric.")):
+    for kind in dict.fromkeys(base for transform in chain for base in type(transform).__mro__):
+        if kind.__module__.partition(".")[0] not in ("gump", "torch_geometric", "abc", "builtins"):
             try:
                 digest.update(Path(inspect.getfile(kind)).read_bytes())
             except (TypeError, OSError):

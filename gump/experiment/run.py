@@ -18,6 +18,7 @@ from gump.experiment.checkpoint import read_checkpoint, tidy
 from gump.experiment.config import Config, complete, made_by, side_by_side
 from gump.experiment.registry import obstacle_to_replicas
 from gump.experiment.settings import differences
+from gump.experiment.trained import kept_by
 from gump.experiment.trainer import SAVE_EVERY_S
 from gump.experiment.watch import Watch
 from gump.experiment.workshop import Run, Workshop, configs_of
@@ -84,10 +85,14 @@ class Runner:
             return None
         record = Record.load(path)
         differing = differences(made_by(_completed(record.settings)), json.loads(json.dumps(made_by(config.settings))))
-        if self.keep_weights and not differing and record.status == "finished" and not path.with_suffix(".pt").is_file():
-            if self.overwrite:
-                return None
-            raise ValueError(f"{path} has no weights beside it; pass --overwrite to train it again, or another --records")
+        if self.keep_weights and not differing and record.status == "finished":
+            rule = config.training.select
+            if kept_by(path.with_suffix(".pt")) != rule:
+                if self.overwrite:
+                    return None
+                raise ValueError(
+                    f"{path} has no weights of the epoch that counts by '{rule}' beside it; pass --overwrite to train it again, or another --records"
+                )
         if not differing:
             tidy(path.with_suffix(".ckpt"))
             said = record.settings.get("title"), record.select, record.published

@@ -39,8 +39,11 @@ class Trained:
     def __call__(self, graphs: Sequence[Data]) -> Tensor:
         """The answers to graphs as a loader has them, before transforms: logits, or numbers where it is a regression.
 
-        Where the question is about links, a graph names the pairs that are asked about as ``edge_label_index``.
+        Where the question is about links, a graph names the pairs that are asked about as ``edge_label_index``. What is random about a transform,
+        such as the signs of eigenvectors, depends on the place in the list.
         """
+        if isinstance(graphs, Data) or not graphs:
+            raise ValueError(f"'graphs' must be a list with a graph at least (got {type(graphs).__name__ if graphs else 'none'})")
         line_graph = takes_line_graph(MODELS[self.settings["model"]["kind"]])
         ready = transform_graphs(self.settings, [copy(graph) for graph in graphs], line_graph, bool(self.dataset.x_sizes))
         device = next(self.model.parameters()).device
@@ -73,6 +76,14 @@ def save_trained(path: Path, settings: Mapping[str, Any], dataset: Dataset, weig
     buffer = BytesIO()
     torch.save({"settings": dict(settings), "dataset": about, "widths": widths, "weights": dict(weights)}, buffer)
     write_atomically(path, buffer.getvalue())
+
+
+def kept_by(path: Path) -> str | None:
+    """The rule by which the epoch was chosen whose weights a file holds; ``None`` if there is no such file."""
+    if not path.is_file():
+        return None
+    rule: str = torch.load(path, map_location="cpu", weights_only=True)["settings"]["train"]["select"]
+    return rule
 
 
 def load_trained(path: str | Path) -> Trained:

@@ -212,7 +212,9 @@ class Workshop:
         made: dict[str, Any] = {"torch": torch.__version__, "gump": gump.__version__, "device": device_name(self.fabric.device)}
         made |= {"kernels": self.fabric.device.type == "cuda" and has_triton()}
         made |= {"num_devices": self.fabric.world_size, "replicas": self.runner.num_replicas is not None, "format": FORMAT}
-        made |= {"data": self.dataset.fingerprint} | ({"weights": True} if self.runner.keep_weights else {})
+        made |= {"data": self.dataset.fingerprint}
+        if self.runner.keep_weights:
+            made |= {"weights": [config.training.select for config in configs_of(runs)]}
         settings = [made_by(config.settings) for config in configs_of(runs)]
         if len(settings) == 1:
             made |= {"settings": settings[0], "indices": [run.number for run in runs]}

@@ -37,7 +37,12 @@ def test_refuses_unknown_questions_and_no_graphs() -> None:
             "multiclass",
             r"'y' must be whole numbers of shape \[R\], .* \(got float32 of shape \[1\] in the first graph of 'toy'\)",
         ),
-        (torch.tensor([[1]]), "multiclass", r"'y' must be whole numbers of shape \[R\], .* \(got int64 of shape \[1, 1\]"),
+        (torch.tensor([[1, 0]]), "multiclass", r"'y' must be whole numbers of shape \[R\], .* \(got int64 of shape \[1, 2\]"),
+        (
+            torch.tensor([True]),
+            "multiclass",
+            r"'y' must be whole numbers of shape \[R\], .* \(got bool of shape \[1\] .*\); call .long\(\).view\(-1\)",
+        ),
         (
             torch.tensor([0.5]),
             "regression",

@@ -81,19 +81,44 @@ def test_weights_of_a_run_that_was_interrupted_are_those_of_one_that_was_not(num
         assert all(torch.equal(a[key], b[key]) for key in a)
 
 
+@pytest.mark.parametrize("num_replicas", [None, 2])
+def test_a_checkpoint_with_weights_of_another_rule_is_not_gone_on_from(num_replicas: int | None, tmp_path: Path) -> None:
+    def interrupt(config: Any, index: int, epoch: int, results: dict[str, float]) -> None:
+        if epoch == 3:
+            raise KeyboardInterrupt
+
+    common: Any = {"num_replicas": num_replicas, "save_every_s": 0, "keep_weights": True}
+    with pytest.raises(KeyboardInterrupt):
+        list(Runner(tmp_path, watches=[interrupt], **common).run(tiny_config(train={"select": "last"}), [0, 1]))
+    with pytest.warns(UserWarning, match=r"is not gone on from, so the run starts anew: weights.0 was 'last', is 'loss'"):
+        list(Runner(tmp_path, **common).run(tiny_config(), [0, 1]))
+    assert load_trained(tmp_path / "test/tiny/000.pt").settings["train"]["select"] == "loss"
+
+
 def test_weights_are_kept_only_where_they_are_asked_for_and_go_with_their_record(tmp_path: Path) -> None:
     config, place = tiny_config(), tmp_path / "test/tiny/000.pt"
     list(Runner(tmp_path).run(config, [0]))
     assert not place.exists()
     with pytest.raises(
-        ValueError, match=r"000.json has no weights beside it; pass --overwrite to train it again, or another --records"
+        ValueError, match=r"000.json has no weights of the epoch that counts by 'loss' beside it; pass --overwrite to train"
     ):
         list(Runner(tmp_path, keep_weights=True).run(config, [0]))
     list(Runner(tmp_path, keep_weights=True, overwrite=True).run(config, [0]))
     assert place.exists()
     list(Runner(tmp_path, keep_weights=True).run(config, [0]))
+    with pytest.raises(ValueError, match=r"000.json has no weights of the epoch that counts by 'last' beside it"):
+        list(Runner(tmp_path, keep_weights=True).run(tiny_config(train={"select": "last"}), [0]))
     list(Runner(tmp_path, overwrite=True).run(tiny_config(train={"lr": 0.5}), [0]))
     assert not place.exists(), "which were those of another record"
+
+
+def test_what_is_no_list_of_graphs_is_refused(tmp_path: Path) -> None:
+    config = tiny_config(train={"epochs": 1})
+    list(Runner(tmp_path, keep_weights=True).run(config, [0]))
+    trained = load_trained(tmp_path / "test/tiny/000.pt")
+    for graphs, kind in (([], "none"), (raw_graphs(config)[0], "Data")):
+        with pytest.raises(ValueError, match=rf"'graphs' must be a list with a graph at least \(got {kind}\)"):
+            trained(graphs)
 
 
 def test_what_is_no_file_of_weights_is_refused(tmp_path: Path) -> None:

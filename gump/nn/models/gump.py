@@ -333,7 +333,8 @@ class GUMP(torch.nn.Module):
                 line_graph.check_edge_rows(name, rows)
         if edge_weight is not None and edge_weight.dim() != 1:
             raise ValueError(
-                f"'edge_weight' must be one number for each edge (got shape {list(edge_weight.shape)}); pass attributes as edge_attr="
+                f"'edge_weight' must be one number for each edge (got shape {list(edge_weight.shape)}); pass attributes as edge_attr=, "
+                "or weights with .squeeze(-1)"
             )
         columns = [] if edge_attr is None else [edge_attr.flatten(1) if edge_attr.dim() > 1 else edge_attr.unsqueeze(1)]
         width = sum(c.size(1) for c in columns)

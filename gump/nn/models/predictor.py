@@ -18,6 +18,8 @@ POOLS = {"mean": global_mean_pool, "sum": global_add_pool, "max": global_max_poo
 class _Predictor(torch.nn.Module):
     """An encoder and an MLP. The loss decides whether its output is a regression or logits."""
 
+    _takes_batch = True
+
     def __init__(self, encoder: torch.nn.Module, out_channels: int, num_layers: int = 2, dropout: float = 0.0) -> None:
         super().__init__()
         if not isinstance(getattr(encoder, "out_channels", None), int):
