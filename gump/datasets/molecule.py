@@ -7,8 +7,9 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 from torch_geometric.data import Data
+
+from gump.datasets.cache import Arrays, to_graphs
 
 ATOM_FEATURES: dict[str, tuple[Any, ...]] = {
     "atomic number": (*range(1, 119), "other"),
@@ -103,12 +104,21 @@ def read_smiles(smiles: str) -> Data:
     molecule = read_molecule(smiles)
     if not len(molecule.atoms):
         raise ValueError(f"'smiles' must have an atom at least (got {smiles!r})")
-    edges = np.stack([molecule.bonds, molecule.bonds[:, ::-1]], axis=1).reshape(-1, 2)
-    return Data(
-        x=torch.from_numpy(molecule.atoms.astype(np.int64)),
-        edge_index=torch.from_numpy(edges.T.copy()),
-        edge_attr=torch.from_numpy(np.repeat(molecule.bond_features.astype(np.int64), 2, axis=0)),
-    )
+    [graph] = to_graphs(molecule_arrays([molecule]))
+    return graph
+
+
+def molecule_arrays(molecules: Sequence[Molecule]) -> Arrays:
+    """All molecules as the arrays of one dataset, every bond in both orientations, one after the other."""
+    bonds = np.concatenate([molecule.bonds for molecule in molecules])
+    return {
+        "num_nodes": np.array([len(molecule.atoms) for molecule in molecules]),
+        "num_edges": np.array([2 * len(molecule.bonds) for molecule in molecules]),
+        "x": np.concatenate([molecule.atoms for molecule in molecules]).astype(np.int64),
+        "edge_index": np.stack([bonds, bonds[:, ::-1]], axis=1).reshape(-1, 2).T.copy(),
+        "edge_attr": np.repeat(np.concatenate([molecule.bond_features for molecule in molecules]).astype(np.int64), 2, axis=0),
+        "descriptors": np.stack([molecule.descriptors for molecule in molecules]),
+    }
 
 
 def import_rdkit() -> Any:

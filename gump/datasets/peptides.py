@@ -17,7 +17,7 @@ import torch
 
 from gump.datasets.cache import Arrays, cached, to_graphs
 from gump.datasets.dataset import Dataset
-from gump.datasets.molecule import ATOM_SIZES, BOND_SIZES, Molecule, import_rdkit, rdkit_version, read_molecule
+from gump.datasets.molecule import ATOM_SIZES, BOND_SIZES, Molecule, import_rdkit, molecule_arrays, rdkit_version, read_molecule
 from gump.datasets.pickles import unpickle_arrays
 from gump.datasets.raw import Location, download_file, find_raw, parse_table, read_raw
 
@@ -141,7 +141,7 @@ def _read(folder: str, table: Path, split_paths: dict[str, Path]) -> Arrays:
     }
     if not np.array_equal(np.sort(np.concatenate(list(split.values()))), np.arange(len(rows))):
         raise ValueError(f"the files under {split_paths['train'].parent} must share the {len(rows):,} rows of {table} among them")
-    return {**_flat(_molecules([row["smiles"] for row in rows])), **answers, **split}
+    return {**molecule_arrays(_molecules([row["smiles"] for row in rows])), **answers, **split}
 
 
 def _rows(path: Path, content: bytes) -> list[dict[str, str]]:
@@ -190,16 +190,3 @@ def _progress(molecules: Iterable[Molecule], total: int) -> Iterator[Molecule]:
         yield from molecules
     else:
         yield from track(molecules, "Reading molecules", total, console=Console(stderr=True), transient=True)
-
-
-def _flat(molecules: Sequence[Molecule]) -> Arrays:
-    """All molecules as the arrays of one dataset, every bond in both orientations, one after the other."""
-    bonds = np.concatenate([molecule.bonds for molecule in molecules])
-    return {
-        "num_nodes": np.array([len(molecule.atoms) for molecule in molecules]),
-        "num_edges": np.array([2 * len(molecule.bonds) for molecule in molecules]),
-        "x": np.concatenate([molecule.atoms for molecule in molecules]).astype(np.int64),
-        "edge_index": np.stack([bonds, bonds[:, ::-1]], axis=1).reshape(-1, 2).T.copy(),
-        "edge_attr": np.repeat(np.concatenate([molecule.bond_features for molecule in molecules]).astype(np.int64), 2, axis=0),
-        "descriptors": np.stack([molecule.descriptors for molecule in molecules]),
-    }

@@ -60,9 +60,7 @@ def prepare(settings: Mapping[str, Any], line_graph: bool, root: Path | None = N
         return dataset
     data = dataset.fingerprint
     if dataset.x_sizes and settings["transform"]:  # encodings that are appended to categories would be cut to whole numbers
-        floats = [copy(graph) for graph in dataset.graphs]
-        for graph in floats:
-            graph.x = graph.x.float()
+        floats = _with_numbers(dataset.graphs)
         dataset, data = dataclasses.replace(dataset, graphs=floats), _fingerprint(floats)
     tables = [{key: value for key, value in table.items() if key != "when"} for table in settings["transform"]]
     times = [table["when"] for table in settings["transform"]]
@@ -87,16 +85,23 @@ def transform_graphs(settings: Mapping[str, Any], graphs: Sequence[Data], line_g
 
     Args:
         settings: The configuration's tables.
-        graphs: The graphs; they may be changed.
+        graphs: The graphs.
         line_graph: Whether graphs carry their line graph.
         categories: Whether the columns of ``x`` are categories.
     """
     chain: list[BaseTransform] = [build(transform, TRANSFORMS) for transform in settings["transform"]]
     if categories and chain:
-        for graph in graphs:
-            graph.x = graph.x.float()
+        graphs = _with_numbers(graphs)
     transform = Compose([*chain, AddLineGraph()] if line_graph else chain)
     return [_transformed(transform, graph, number) for number, graph in enumerate(graphs)]
+
+
+def _with_numbers(graphs: Sequence[Data]) -> list[Data]:
+    """Graphs whose categories are numbers, to which others can be appended."""
+    copies = [copy(graph) for graph in graphs]
+    for graph in copies:
+        graph.x = graph.x.float()
+    return copies
 
 
 class TransformedGraphs(Sequence[Data]):

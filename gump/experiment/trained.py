@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from copy import copy
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -45,7 +44,7 @@ class Trained:
         if isinstance(graphs, Data) or not graphs:
             raise ValueError(f"'graphs' must be a list with a graph at least (got {type(graphs).__name__ if graphs else 'none'})")
         line_graph = takes_line_graph(MODELS[self.settings["model"]["kind"]])
-        ready = transform_graphs(self.settings, [copy(graph) for graph in graphs], line_graph, bool(self.dataset.x_sizes))
+        ready = transform_graphs(self.settings, graphs, line_graph, bool(self.dataset.x_sizes))
         device = next(self.model.parameters()).device
         answers = []
         for i in range(0, len(ready), AT_ONCE):
@@ -82,7 +81,7 @@ def kept_by(path: Path) -> str | None:
     """The rule by which the epoch was chosen whose weights a file holds; ``None`` if there is no such file."""
     if not path.is_file():
         return None
-    rule: str = torch.load(path, map_location="cpu", weights_only=True)["settings"]["train"]["select"]
+    rule: str = torch.load(path, map_location="cpu", weights_only=True, mmap=True)["settings"]["train"]["select"]
     return rule
 
 

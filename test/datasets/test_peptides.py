@@ -13,8 +13,8 @@ import torch
 
 from gump.datasets import load_peptides, peptides, read_smiles, statistics
 from gump.datasets.checksums import MD5, SHA256
-from gump.datasets.molecule import read_molecule
-from gump.datasets.peptides import _flat, _molecules, _rows, standardize
+from gump.datasets.molecule import molecule_arrays, read_molecule
+from gump.datasets.peptides import _molecules, _rows, standardize
 from gump.datasets.raw import read_raw
 
 pytest.importorskip("rdkit")
@@ -190,7 +190,7 @@ def test_real_peptides(data_root: Path) -> None:
     path = data_root / "peptides-functional" / "raw" / peptides.CSV["peptides-functional"]
     rows = _rows(path, read_raw(path, f"peptides-functional/raw/{path.name}"))
     assert len(rows) == 15535
-    arrays = _flat(_molecules([row["smiles"] for row in rows[:100]]))
+    arrays = molecule_arrays(_molecules([row["smiles"] for row in rows[:100]]))
     assert arrays["num_nodes"].size == 100
     assert arrays["x"].shape == (arrays["num_nodes"].sum(), 9)
     assert arrays["edge_index"].shape == (2, arrays["num_edges"].sum())

@@ -18,7 +18,7 @@ POOLS = {"mean": global_mean_pool, "sum": global_add_pool, "max": global_max_poo
 class _Predictor(torch.nn.Module):
     """An encoder and an MLP. The loss decides whether its output is a regression or logits."""
 
-    _takes_batch = True
+    _takes_batch = True  # of those that were pickled before it was asked
 
     def __init__(self, encoder: torch.nn.Module, out_channels: int, num_layers: int = 2, dropout: float = 0.0) -> None:
         super().__init__()
