@@ -421,6 +421,15 @@ def test_the_bar_names_the_configuration_with_its_variant(
     assert "fake/tiny [train.lr=0.01 and 2 more] 0" in shown.getvalue()
 
 
+def test_the_log_of_a_job_has_a_line_now_and_then(gump: Call, config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert gump("run", config, "--device", "cpu", "--splits", "0").stderr == "", "a short run has nothing to say"
+    monkeypatch.setattr(sys.modules["gump.cli.run"], "LINE_S", 0.0)
+    lines = gump("run", config, "--device", "cpu").stderr.splitlines()
+    assert lines[0] == "1 of 2 runs", "which was there"
+    assert re.fullmatch(r"1 of 2 runs; fake/tiny 1, epoch 1 of \d+  train_loss \S+  val_loss \S+  val \S+", lines[1])
+    assert "2 of 2 runs" in lines
+
+
 def result(path: Path) -> tuple[Any, ...]:
     """What must repeat of a record."""
     record = Record.load(path)

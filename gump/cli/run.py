@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
 DIVERGED = 3
 """The exit code where runs ended in a loss that was not finite; 1 is bad input, 2 a wrong command line."""
+
+LINE_S = 60.0
+"""Seconds from one line about the progress to the next, where there is no terminal for bars."""
 
 
 def run(
@@ -107,10 +111,13 @@ def _hint(configs: list[Config], indices: list[int] | None, device: str) -> str:
 
 @contextmanager
 def _bars(num_runs: int) -> Iterator[tuple[list[Watch], Callable[[], None]]]:
-    """Shows the runs and the epochs of the present one on a terminal; says nothing where output is piped."""
+    """Shows the runs and the epochs of the present one: bars on a terminal, and a line now and then in the log of a job."""
     console = Console(stderr=True)
-    if not console.is_terminal or not _speaks():
+    if not _speaks():
         yield [], lambda: None
+        return
+    if not console.is_terminal:
+        yield _lines(num_runs)
         return
     title, numbers = TextColumn("{task.description}", markup=False), TextColumn("{task.fields[numbers]}")
     columns = (title, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), numbers)
@@ -123,10 +130,34 @@ def _bars(num_runs: int) -> Iterator[tuple[list[Watch], Callable[[], None]]]:
             if present != [(config.title, index)]:
                 present[:] = [(config.title, index)]
                 progress.reset(epochs, total=config.training.epochs, description=f"{config.title} {index}", visible=True)
-            numbers = "  ".join(f"{name} {value:.4g}" for name, value in results.items())
-            progress.update(epochs, completed=epoch, numbers=numbers)
+            progress.update(epochs, completed=epoch, numbers=_numbers(results))
 
         yield [watch], lambda: progress.advance(runs)
+
+
+def _lines(num_runs: int) -> tuple[list[Watch], Callable[[], None]]:
+    """Says where the runs are, once in ``LINE_S``."""
+    num_done, said_at = 0, time.monotonic()
+
+    def say(where: str = "") -> None:
+        nonlocal said_at
+        if time.monotonic() - said_at >= LINE_S:
+            said_at = time.monotonic()
+            typer.echo(f"{num_done} of {num_runs} runs{where}", err=True)
+
+    def watch(config: Config, index: int, epoch: int, results: dict[str, float]) -> None:
+        say(f"; {config.title} {index}, epoch {epoch} of {config.training.epochs}  {_numbers(results)}")
+
+    def advance() -> None:
+        nonlocal num_done
+        num_done += 1
+        say()
+
+    return [watch], advance
+
+
+def _numbers(results: dict[str, float]) -> str:
+    return "  ".join(f"{name} {value:.4g}" for name, value in results.items())
 
 
 def _speaks() -> bool:
