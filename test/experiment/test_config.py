@@ -15,7 +15,7 @@ def test_every_default_is_filled_in(tmp_path: Path) -> None:
     assert (config.name, config.variant, config.title, config.published) == ("a/b", "", "a/b", {})
     assert config.settings["train"]["weight_decay"] == Training().weight_decay
     assert config.settings["model"]["coin"] == "bounded"
-    assert config.settings["head"] == {"pool": "mean", "num_layers": 2, "dropout": 0.0}
+    assert config.settings["head"] == {"pool": "mean", "num_layers": 2, "dropout": 0.0, "act": "relu", "input_dropout": 0.0}
     assert config.settings["embedding"] == {"channels": None}
     assert "root" not in config.settings["dataset"]
     assert config.protocol == Official(num_runs=2)

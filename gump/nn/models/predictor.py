@@ -18,9 +18,17 @@ POOLS = {"mean": global_mean_pool, "sum": global_add_pool, "max": global_max_poo
 class _Predictor(torch.nn.Module):
     """An encoder and an MLP. The loss decides whether its output is a regression or logits."""
 
-    _takes_batch = True  # of those that were pickled before it was asked
+    _takes_batch, input_dropout = True, 0.0  # of those that were pickled before they had these
 
-    def __init__(self, encoder: torch.nn.Module, out_channels: int, num_layers: int = 2, dropout: float = 0.0) -> None:
+    def __init__(
+        self,
+        encoder: torch.nn.Module,
+        out_channels: int,
+        num_layers: int = 2,
+        dropout: float = 0.0,
+        act: str = "relu",
+        input_dropout: float = 0.0,
+    ) -> None:
         super().__init__()
         if not isinstance(getattr(encoder, "out_channels", None), int):
             raise ValueError(f"'encoder' must tell the width of its output as 'out_channels' (got {type(encoder).__name__})")
@@ -34,13 +42,22 @@ class _Predictor(torch.nn.Module):
             raise ValueError(
                 f"'num_layers' must be at least 1 unless the encoder answers itself, with {out_channels} channels (got {width})"
             )
-        self.head = MLP([width] * num_layers + [out_channels], dropout=dropout, norm=None) if num_layers else torch.nn.Identity()
+        if not 0 <= input_dropout < 1:
+            raise ValueError(f"'input_dropout' must be a probability below 1 (got {input_dropout})")
+        self.input_dropout = input_dropout
+        self.head: torch.nn.Module = torch.nn.Identity()
+        if num_layers:
+            self.head = MLP([width] * num_layers + [out_channels], dropout=dropout, act=act, norm=None)
 
     def reset_parameters(self) -> None:
         """Draws new weights."""
         self.encoder.reset_parameters()  # type: ignore[operator]
         if isinstance(self.head, MLP):
             self.head.reset_parameters()
+
+    def _answer(self, x: Tensor) -> Tensor:
+        """The MLP of pooled or single rows."""
+        return self.head(torch.nn.functional.dropout(x, self.input_dropout, self.training) if self.input_dropout else x)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.encoder}, out_channels={self.out_channels})"
@@ -58,16 +75,25 @@ class GraphPredictor(_Predictor):
         out_channels: The number of classes or of targets.
         pool: ``"mean"``, ``"sum"`` or ``"max"``.
         num_layers: The number of linear layers of the MLP; with none the encoder's output is the answer.
-        dropout: Inside the MLP.
+        dropout: Inside the MLP, after its nonlinearities.
+        act: Its nonlinearity, by its name in torch.
+        input_dropout: Before its first layer.
 
     Shapes:
         - **output:** :math:`(B, F_{out})`
     """
 
     def __init__(
-        self, encoder: torch.nn.Module, out_channels: int, pool: str = "mean", num_layers: int = 2, dropout: float = 0.0
+        self,
+        encoder: torch.nn.Module,
+        out_channels: int,
+        pool: str = "mean",
+        num_layers: int = 2,
+        dropout: float = 0.0,
+        act: str = "relu",
+        input_dropout: float = 0.0,
     ) -> None:
-        super().__init__(encoder, out_channels, num_layers, dropout)
+        super().__init__(encoder, out_channels, num_layers, dropout, act, input_dropout)
         if pool not in POOLS:
             raise ValueError(f"'pool' must be one of {', '.join(map(repr, POOLS))} (got {pool!r})")
         self.pool = pool
@@ -87,9 +113,9 @@ class GraphPredictor(_Predictor):
             raise ValueError(f"'batch' must have one entry for each of {x.size(0)} vertices (got {list(batch.shape)})")
         if mask is not None:
             x = self.encoder(x, edge_index, batch=batch, mask=mask, **kwargs)
-            return self.head(self._pool_padded(x, batch, num_graphs, mask))
+            return self._answer(self._pool_padded(x, batch, num_graphs, mask))
         x = self.encoder(x, edge_index, **({"batch": batch} if self._takes_batch else {}), **kwargs)
-        return self.head(x if getattr(self.encoder, "pools", False) else POOLS[self.pool](x, batch, num_graphs))
+        return self._answer(x if getattr(self.encoder, "pools", False) else POOLS[self.pool](x, batch, num_graphs))
 
     def _pool_padded(self, x: Tensor, batch: Tensor | None, num_graphs: int | None, mask: Tensor) -> Tensor:
         """The sum or mean over the vertices that are there."""
@@ -110,7 +136,9 @@ class NodePredictor(_Predictor):
         encoder: A module with PyG's call ``encoder(x, edge_index, ...)`` and an attribute ``out_channels``.
         out_channels: The number of classes or of targets.
         num_layers: The number of linear layers of the MLP; with none the encoder's output is the answer.
-        dropout: Inside the MLP.
+        dropout: Inside the MLP, after its nonlinearities.
+        act: Its nonlinearity, by its name in torch.
+        input_dropout: Before its first layer.
 
     Shapes:
         - **output:** :math:`(N, F_{out})`
@@ -118,7 +146,7 @@ class NodePredictor(_Predictor):
 
     def forward(self, x: Tensor, edge_index: Tensor, **kwargs: Any) -> Tensor:
         """Predicts one row per vertex; further arguments go to the encoder."""
-        return self.head(self.encoder(x, edge_index, **kwargs))
+        return self._answer(self.encoder(x, edge_index, **kwargs))
 
 
 class LinkPredictor(_Predictor):
@@ -131,18 +159,28 @@ class LinkPredictor(_Predictor):
         encoder: A module with PyG's call ``encoder(x, edge_index, ...)`` and an attribute ``out_channels``.
         out_channels: The number of answers per pair; one logit for the existence of a link.
         num_layers: The number of linear layers of the MLP; with none the encoder's output is the answer.
-        dropout: Inside the MLP.
+        dropout: Inside the MLP, after its nonlinearities.
+        act: Its nonlinearity, by its name in torch.
+        input_dropout: Before its first layer.
 
     Shapes:
         - **edge_label_index:** :math:`(2, P)`
         - **output:** :math:`(P, F_{out})`
     """
 
-    def __init__(self, encoder: torch.nn.Module, out_channels: int = 1, num_layers: int = 2, dropout: float = 0.0) -> None:
-        super().__init__(encoder, out_channels, num_layers, dropout)
+    def __init__(
+        self,
+        encoder: torch.nn.Module,
+        out_channels: int = 1,
+        num_layers: int = 2,
+        dropout: float = 0.0,
+        act: str = "relu",
+        input_dropout: float = 0.0,
+    ) -> None:
+        super().__init__(encoder, out_channels, num_layers, dropout, act, input_dropout)
 
     def forward(self, x: Tensor, edge_index: Tensor, *, edge_label_index: Tensor, **kwargs: Any) -> Tensor:
         """Predicts one row per pair; further arguments go to the encoder, which must not see the links to be predicted."""
         x = self.encoder(x, edge_index, **kwargs)
         source, target = edge_label_index
-        return self.head(x.index_select(0, source) * x.index_select(0, target))
+        return self._answer(x.index_select(0, source) * x.index_select(0, target))

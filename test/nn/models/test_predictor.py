@@ -3,6 +3,7 @@ import re
 import pytest
 import torch
 from graphs import random_graph, ring
+from torch.nn.functional import gelu
 from torch_geometric.data import Batch, Data
 from torch_geometric.nn import GCN
 
@@ -78,6 +79,30 @@ def test_an_encoder_that_does_not_ask_for_the_batch_is_not_given_it() -> None:
     edge_index, num_nodes = random_graph(0)
     batch = torch.zeros(num_nodes, dtype=torch.long)
     assert GraphPredictor(Plain(), 2)(torch.randn(num_nodes, 3), edge_index, batch=batch).shape == (1, 2)
+
+
+def test_the_head_has_the_nonlinearity_that_it_was_given() -> None:
+    edge_index, num_nodes = random_graph(0)
+    x = torch.randn(num_nodes, 3)
+    model = NodePredictor(encoder(), 2, num_layers=3, act="gelu").eval()
+    first, second, last = model.head.lins
+    expected = last(gelu(second(gelu(first(model.encoder(x, edge_index))))))
+    torch.testing.assert_close(model(x, edge_index), expected)
+
+
+@pytest.mark.parametrize("kind", [GraphPredictor, NodePredictor, LinkPredictor])
+def test_what_the_head_is_given_can_be_dropped(kind: type[GraphPredictor]) -> None:
+    edge_index, num_nodes = random_graph(0)
+    model, seen = kind(encoder(), 2, num_layers=1, input_dropout=0.5), []
+    model.head.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
+    model.encoder.register_forward_hook(lambda *_: torch.ones(num_nodes, 16))
+    more = {"edge_label_index": edge_index} if kind is LinkPredictor else {}
+    for training in (True, False):
+        model.train(training)(torch.randn(num_nodes, 3), edge_index, **more)
+    assert set(seen[0].unique().tolist()) == {0.0, 2.0}, "what is left makes up for it"
+    assert set(seen[1].unique().tolist()) == {1.0}
+    with pytest.raises(ValueError, match=r"^'input_dropout' must be a probability below 1 \(got 1\.5\)$"):
+        kind(encoder(), 2, input_dropout=1.5)
 
 
 def test_an_unknown_pool_is_refused() -> None:
