@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -145,10 +146,12 @@ class EulerianLineGraph:
         if "arc_index" not in data or "arc_directed" not in data:
             raise ValueError("'data' must carry a line graph (got none); apply gump.transforms.AddLineGraph to it first")
         arcs, reverse, edge_arc = data.arc_index, data.arc_reverse, data.edge_arc
+        if data.edge_index is None:
+            raise ValueError("'data' must have its edges as 'edge_index' (got none), of which the line graph is")
         directed, *others = torch.as_tensor(data.arc_directed).reshape(-1).tolist()  # of every graph of a batch
         if (not directed) in others:
             raise ValueError(_MIXED)
-        fits = edge_arc.numel() == data.edge_index.size(1) and reverse.numel() == arcs.size(1)
+        fits = edge_arc.shape == data.edge_index.shape[1:] and arcs.shape == (2, *reverse.shape)
         fits = fits and (arcs.numel() == 0 or int(arcs.max()) < int(data.num_nodes or 0))
         if fits and data.batch is not None:
             graph = data.batch[arcs[0]]
@@ -368,7 +371,7 @@ class EulerianLineGraph:
 def _checked_num_nodes(edge_index: Tensor, num_nodes: int | None) -> int:
     """Judges the input of :meth:`EulerianLineGraph.from_edge_index` and fills in what was left out."""
     check_edge_index(edge_index)
-    if num_nodes is not None and (not hasattr(num_nodes, "__index__") or num_nodes < 0):
+    if num_nodes is not None and not _is_count(num_nodes):
         raise ValueError(f"'num_nodes' must be an integer that is not negative (got {num_nodes!r})")
     smallest, largest = (0, -1) if edge_index.numel() == 0 else map(int, edge_index.aminmax())
     num_nodes = largest + 1 if num_nodes is None else int(num_nodes)
@@ -376,6 +379,13 @@ def _checked_num_nodes(edge_index: Tensor, num_nodes: int | None) -> int:
         wrong = smallest if smallest < 0 else largest
         raise ValueError(f"'edge_index' must name vertices from 0 to num_nodes - 1 = {num_nodes - 1} (got {wrong})")
     return num_nodes
+
+
+def _is_count(value: Any) -> bool:
+    try:
+        return operator.index(value) >= 0
+    except TypeError:  # tensors have an __index__ whatever their type
+        return False
 
 
 def check_edge_index(edge_index: Tensor) -> None:
@@ -390,11 +400,14 @@ def check_edge_index(edge_index: Tensor) -> None:
 
 
 def _lists(arcs: Tensor, reverse: Tensor, edge_arc: Tensor, edge_index: Tensor) -> bool:
-    """Whether edges are those of the arcs: each at its own, and none of the arcs or their reverses left out."""
+    """Whether edges are those of the arcs: each at its own, none of the arcs or their reverses left out, and the arcs as they were laid out."""
     num_arcs = arcs.size(1)
     if edge_arc.numel() == 0 or num_arcs == 0:
         return edge_arc.numel() == num_arcs
     inside = (edge_arc < num_arcs).all() & (reverse < num_arcs).all()
     edge_arc, reverse = edge_arc.clamp(max=num_arcs - 1), reverse.clamp(max=num_arcs - 1)
     listed = torch.zeros(num_arcs, dtype=torch.bool, device=arcs.device).index_fill_(0, edge_arc, True)
-    return bool(inside & (arcs[:, edge_arc] == edge_index).all() & (listed | listed[reverse]).all())  # waits for the device once
+    paired = (arcs[:, edge_arc] == edge_index).all() & (arcs[:, reverse] == arcs.flip(0)).all()
+    num_runs = (arcs[0, 1:] != arcs[0, :-1]).sum() + 1  # of one source each
+    together = num_runs == (arcs[0].bincount() > 0).sum()
+    return bool(inside & paired & together & (listed | listed[reverse]).all())  # waits for the device once

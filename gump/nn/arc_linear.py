@@ -72,6 +72,11 @@ def input_of(layer: ArcLinear, h: Tensor | ArcFeatures) -> Tensor | ArcFeatures:
 
 def check_vertices(x: Tensor, line_graph: EulerianLineGraph) -> None:
     """Refuses features that are not those of the vertices of a line graph."""
+    if not isinstance(line_graph, EulerianLineGraph):
+        raise TypeError(
+            f"'line_graph' must be a gump.EulerianLineGraph (got {type(line_graph).__name__}); pass "
+            "gump.EulerianLineGraph.from_edge_index(edge_index)"
+        )
     if x.size(0) != line_graph.num_nodes:
         raise ValueError(
             f"'x' must have a row for each of the {line_graph.num_nodes} vertices of 'line_graph' (got {x.size(0)}); pass 'num_nodes' to "

@@ -26,8 +26,8 @@ def check_counts(least: int, **counts: int | None) -> None:
             raise ValueError(f"'{argument}' must be at least {least} (got {value})")
 
 
-def check_features(x: Tensor, in_channels: int, weight: Tensor) -> None:
-    """Refuses vertex features that do not fit a model; ``weight`` is one of its parameters. Looks at shapes and types alone.
+def check_features(x: Tensor, in_channels: int, weight: Tensor | None) -> None:
+    """Refuses vertex features that do not fit a model; ``weight`` is one of its parameters, if it tells. Looks at shapes and types alone.
 
     Example:
         >>> check_features(torch.ones(5, 2), 3, torch.ones(8, 3))
@@ -46,6 +46,8 @@ def check_features(x: Tensor, in_channels: int, weight: Tensor) -> None:
         raise ValueError(f"'x' must have {in_channels} columns, the model's in_channels (got {x.size(1)})")
     if not x.is_floating_point():
         raise ValueError(f"'x' must be real floating-point features (got {x.dtype}); call .float(), or embed what are categories")
+    if weight is None:
+        return
     cast = torch.is_autocast_enabled(x.device.type) and torch.float64 not in (x.dtype, weight.dtype)
     if x.dtype != weight.dtype and not cast:
         raise ValueError(f"'x' must have the type of the model, {weight.dtype} (got {x.dtype}); call x.to({weight.dtype})")
@@ -54,6 +56,26 @@ def check_features(x: Tensor, in_channels: int, weight: Tensor) -> None:
 def can_look(x: Tensor) -> bool:
     """Whether the values of a tensor can be looked at without waiting: not on a GPU, and not of all replicas under ``torch.func.vmap``."""
     return x.device.type == "cpu" and not torch._C._functorch.is_batchedtensor(x)
+
+
+def check_mask(mask: Tensor, edge_index: Tensor, num_nodes: int) -> None:
+    """Refuses a mask that does not tell padding from the rest, where :func:`can_look` allows to see it.
+
+    Example:
+        >>> check_mask(torch.tensor([True, True, False]), torch.tensor([[0, 1], [1, 2]]), 3)
+        Traceback (most recent call last):
+        ...
+        ValueError: 'mask' must leave out padding alone, which is joined to nothing else (got an edge from 1 to 2)
+    """
+    if mask.shape != (num_nodes,) or mask.dtype != torch.bool:
+        raise ValueError(
+            f"'mask' must have one boolean for each of {num_nodes} vertices (got {mask.dtype} of shape {list(mask.shape)})"
+        )
+    if can_look(mask) and can_look(edge_index):
+        across = (mask[edge_index[0]] != mask[edge_index[1]]).nonzero()
+        if across.numel():
+            u, v = edge_index[:, int(across[0])].tolist()
+            raise ValueError(f"'mask' must leave out padding alone, which is joined to nothing else (got an edge from {u} to {v})")
 
 
 def check_both_directions(edge_index: Tensor, edge_weight: Tensor | None, num_nodes: int) -> None:

@@ -28,12 +28,12 @@ class BatchNorm(torch.nn.Module):
         \mathbf{x}'_i = \frac{\mathbf{x}_i - \mathbb{E}[\mathbf{x}]}{\sqrt{\mathrm{Var}[\mathbf{x}] + \epsilon}} \odot \boldsymbol{\gamma}
             + \boldsymbol{\beta}
 
-    Without a mask it is torch's, but that on a CPU, in single and double precision, a channel that varies by no more than rounding, 4e-6 of
-    its mean in single precision, comes out as :math:`\boldsymbol{\beta}`: otherwise what rounding makes of equal rows, which differs with
-    their order, grows a few hundred times in every layer. With one, rows that it leaves out do not count, and come out as anything; so
-    batches of different sizes can be trained side by side in one shape, each as if it were alone. A single row, which has no variance, is
-    normalized by the running statistics. It is no :class:`torch.nn.BatchNorm1d`, and what looks for one, such as
-    ``torch.optim.swa_utils.update_bn``, passes it by.
+    Without a mask it is torch's, but that on a CPU, in single and double precision, a channel that varies by no more than rounding, in
+    single precision 4e-6 of its mean or 2e-6 where another is of order one, comes out as :math:`\boldsymbol{\beta}`: otherwise what
+    rounding makes of equal rows, which differs with their order, grows a few hundred times in every layer. With one, rows that it leaves
+    out do not count, and come out as anything; so batches of different sizes can be trained side by side in one shape, each as if it were
+    alone. A single row, which has no variance, is normalized by the running statistics. It is no :class:`torch.nn.BatchNorm1d`, and what
+    looks for one, such as ``torch.optim.swa_utils.update_bn``, passes it by.
 
     Args:
         channels: Width of the rows.
@@ -115,9 +115,16 @@ class BatchNorm(torch.nn.Module):
         out, mean, rate = torch.native_batch_norm(x, self.weight, self.bias, *running, True, self.momentum, self.eps)
         with torch.no_grad():
             smallest = torch.finfo(x.dtype).eps
-            var = rate.square().reciprocal() - self.eps  # which has an error of its own, of the second term below
-            even = var <= (ROUNDING * smallest * mean).square() + 4 * smallest * self.eps
-        return torch.where(even, self.bias, out) if even.any() else out
+            error = (
+                4 * smallest * self.eps
+            )  # of the variance that follows from the rate, and about that of what layers add up to zero
+            largest, var = (ROUNDING * smallest * mean).square(), rate.square().reciprocal() - self.eps
+            even = var <= largest + error
+            if not even.any():
+                return out
+            var[even] = x[:, even].var(0, correction=0)
+            even = var <= largest + error * (mean.square() + var).amax().clamp(max=1)
+        return torch.where(even, self.bias, out)
 
     def _scaled(self, x: Tensor, mean: Tensor, var: Tensor) -> Tensor:
         return torch.addcmul(self.bias, x - mean, self.weight * (var + self.eps).rsqrt())

@@ -13,6 +13,8 @@ from gump.kernels import runs_kernels
 from gump.kernels.once_differentiable import once_differentiable
 from gump.linalg import LowRankBlocks
 from gump.line_graph import CompressedTransitions, EulerianLineGraph
+from gump.nn.arc_linear import ArcFeatures
+from gump.nn.arguments import can_look
 from gump.nn.rows import add_rows, flat_index, put_rows, replicas_first, select_rows
 
 BATCHED: Any = torch._C._parse_dispatch_key("Batched")
@@ -157,16 +159,24 @@ class Propagation:
         return torch.sparse_coo_tensor(self.line_graph.transitions(), self.values(), size, check_invariants=False).coalesce()
 
 
-def check_propagation(propagate: object) -> None:
-    """Refuses edges where the operator is asked for."""
-    if isinstance(propagate, Tensor):
+def check_propagation(propagate: object, h: Tensor | ArcFeatures) -> None:
+    """Refuses what is not the operator, and the operator of other arcs than the features are of."""
+    if not isinstance(propagate, Propagation):
         raise TypeError(
-            "'propagate' must be a gump.nn.Propagation, made of coins and a line graph (got a tensor); gump.nn.GUMP takes x and edge_index"
+            "'propagate' must be a gump.nn.Propagation, made of coins and a line graph "
+            f"(got {type(propagate).__name__}); gump.nn.GUMP takes x and edge_index"
         )
+    if not isinstance(h, ArcFeatures) or h.line_graph is propagate.line_graph:
+        return
+    ours, theirs = h.line_graph.arcs, propagate.line_graph.arcs
+    if can_look(ours) and can_look(theirs) and not torch.equal(ours, theirs):
+        raise ValueError("'h' must be features of the arcs of 'propagate' (got those of another line graph)")
 
 
 def check_states(h: Tensor, line_graph: EulerianLineGraph) -> None:
     """Refuses states that are not those of the arcs of a line graph."""
+    if h.dim() != 2:
+        raise ValueError(f"'h' must have shape [num_arcs, channels] (got {list(h.shape)})")
     if h.size(0) != line_graph.num_arcs:
         raise ValueError(f"'h' must have a row for each of the {line_graph.num_arcs} arcs of 'line_graph' (got {h.size(0)})")
     if not h.is_floating_point():

@@ -13,7 +13,8 @@ class AddLineGraph(BaseTransform):
     """Puts the Eulerian line graph on a graph, as plain tensors that a PyG ``DataLoader`` batches.
 
     Adds ``arc_index``, ``arc_reverse``, ``edge_arc`` and ``arc_directed``; ``edge_index`` and the features stay as they are.
-    Apply it last: a transform that changes edges or vertices leaves it behind, and :meth:`gump.EulerianLineGraph.from_data` then refuses.
+    Apply it last: a transform that changes edges or vertices leaves it behind, and :meth:`gump.EulerianLineGraph.from_data` then refuses; some of
+    PyG's transforms take ``arc_index`` for an attribute of edges or vertices, where there are as many, and may fail by themselves.
     ``arc_index`` holds vertices, so PyG shifts it by the number of nodes like every ``*_index``. ``arc_reverse`` and ``edge_arc``
     hold arcs and count from the first arc of their own graph; :meth:`gump.EulerianLineGraph.from_data` adds where that lies in
     the batch. Works on any subclass of ``Data`` but a batch, needs no subclass of its own.

@@ -195,6 +195,17 @@ def test_a_channel_that_varies_by_more_than_rounding_is_normalized_however_large
     torch.testing.assert_close(BatchNorm(1)(x), torch.nn.BatchNorm1d(1)(x))
 
 
+@pytest.mark.parametrize("deviation", [1e-6, 1e-12])
+def test_a_channel_of_small_numbers_is_normalized_and_learned_from(deviation):
+    torch.manual_seed(0)
+    x = (deviation * torch.randn(1000, 2)).requires_grad_()
+    out, expected = BatchNorm(2)(x), torch.nn.BatchNorm1d(2)(x)
+    torch.testing.assert_close(out, expected)
+    (grad,), (wanted,) = (torch.autograd.grad(rows[0].sum(), x) for rows in (out, expected))
+    torch.testing.assert_close(grad, wanted)
+    assert grad.abs().max() > 100
+
+
 def test_in_half_precision_it_is_torchs():
     norm, x = BatchNorm(2), (1 + 0.01 * torch.randn(50, 2)).bfloat16()
     expected = torch.nn.functional.batch_norm(x, None, None, norm.weight, norm.bias, training=True)

@@ -307,6 +307,21 @@ def test_states_attributes_and_features_that_are_not_those_of_the_line_graph_are
         Coin(8)(torch.randn(3, 5), line_graph)
     with pytest.raises(ValueError, match=r"'x' must have a row for each of the 3 vertices of 'line_graph' \(got 5\)"):
         ArcGCNConv(8, 2)(ArcFeatures(torch.randn(5, 4), line_graph), propagate)
+    with pytest.raises(TypeError, match=r"'line_graph' must be a gump.EulerianLineGraph \(got Tensor\); pass .*from_edge_index"):
+        Coin(8)(torch.randn(3, 4), torch.tensor([[0, 1], [1, 2]]))
+    for shape in ([4], [4, 2, 2]):
+        with pytest.raises(ValueError, match=rf"'h' must have shape \[num_arcs, channels\] \(got {re.escape(str(shape))}\)"):
+            propagate(torch.ones(shape))
+
+
+def test_features_of_other_arcs_are_refused_and_a_copy_of_the_line_graph_will_do():
+    line_graph, other = (
+        EulerianLineGraph.from_edge_index(torch.tensor(edges), 3) for edges in ([[0, 1], [1, 2]], [[1, 0], [0, 2]])
+    )
+    propagate, x, layer = Propagation(Coin(8)(torch.randn(3, 4), line_graph), line_graph), torch.randn(3, 4), ArcGCNConv(8, 2)
+    with pytest.raises(ValueError, match="'h' must be features of the arcs of 'propagate'"):
+        layer(ArcFeatures(x, other), propagate)
+    assert torch.equal(layer(ArcFeatures(x, line_graph.to("cpu")), propagate), layer(ArcFeatures(x, line_graph), propagate))
 
 
 def test_gradients_of_many_results_at_once_are_those_of_each_also_at_hubs():

@@ -52,6 +52,8 @@ def test_states_of_other_arcs_are_refused():
     line_graph = EulerianLineGraph.from_edge_index(*path(3))
     with pytest.raises(ValueError, match=r"'h' must have a row for each of the 4 arcs of 'line_graph' \(got 5\)"):
         mean_of_incoming(torch.ones(5, 2), line_graph)
+    with pytest.raises(ValueError, match=r"'h' must have shape \[num_arcs, channels\] \(got \[4\]\)"):
+        mean_of_incoming(torch.ones(4), line_graph)
 
 
 @pytest.mark.parametrize("name", GRAPHS)

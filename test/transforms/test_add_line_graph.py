@@ -108,6 +108,23 @@ def test_a_line_graph_of_other_edges_is_refused() -> None:
         EulerianLineGraph.from_data(data)
 
 
+def test_arcs_that_a_transform_took_for_vertices_or_edges_are_refused() -> None:
+    data = AddLineGraph()(Data(x=torch.randn(2, 3), edge_index=torch.tensor([[0, 1], [1, 0]])))
+    mixed_up = [data.subgraph(torch.tensor([1, 0])), data.clone(), data.clone()]
+    mixed_up[1].arc_reverse = torch.tensor([0, 1])
+    mixed_up[2].arc_index = data.arc_index[:1]
+    path = AddLineGraph()(Data(edge_index=torch.tensor([[0, 1], [1, 2]]), num_nodes=3))
+    order = torch.tensor([2, 0, 3, 1])  # in which the two arcs of the middle are apart
+    place = order.argsort()
+    path.arc_index, path.arc_reverse, path.edge_arc = path.arc_index[:, order], place[path.arc_reverse[order]], place[path.edge_arc]
+    for wrong in [*mixed_up, path]:
+        with pytest.raises(ValueError, match="'data' must carry the line graph of its own edges"):
+            EulerianLineGraph.from_data(wrong)
+    data.edge_index = None
+    with pytest.raises(ValueError, match=r"'data' must have its edges as 'edge_index' \(got none\)"):
+        EulerianLineGraph.from_data(data)
+
+
 def test_in_a_batch_too() -> None:
     batch = Batch.from_data_list([AddLineGraph()(Data(edge_index=torch.tensor([[0, 1], [1, 2]]), num_nodes=3)) for _ in range(2)])
     batch.edge_index = batch.edge_index[:, :3]

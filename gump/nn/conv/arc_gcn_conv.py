@@ -35,7 +35,7 @@ class ArcGCNConv(torch.nn.Module):
 
     def forward(self, h: Tensor | ArcFeatures, propagate: Propagation, act: Callable[[Tensor], Tensor] | None = None) -> Tensor:
         """Transforms and propagates; ``act`` is the nonlinearity that follows, if any."""
-        check_propagation(propagate)
+        check_propagation(propagate, h)
         h = input_of(self.lin, h)
         if isinstance(h, ArcFeatures):  # narrower after the weights, which commute with the operator
             out = propagate(self.lin.product(h)) + self.lin.bias

@@ -63,7 +63,7 @@ class ArcGCNIIConv(torch.nn.Module):
         first: Tensor | None = None,
     ) -> Tensor:
         """Propagates, mixes in ``first``, if there is such a thing yet, and transforms; ``act`` is the nonlinearity that follows, if any."""
-        check_propagation(propagate)
+        check_propagation(propagate, h)
         h = input_of(self.lin, h)
         if self.lin.in_features != self.lin.out_features:
             h = self.lin.product(h) if isinstance(h, ArcFeatures) else self.lin(h)

@@ -42,7 +42,7 @@ class ArcGINConv(torch.nn.Module):
 
     def forward(self, h: Tensor | ArcFeatures, propagate: Propagation, act: Callable[[Tensor], Tensor] | None = None) -> Tensor:
         """Transforms and propagates; ``act`` is the nonlinearity that follows, if any."""
-        check_propagation(propagate)
+        check_propagation(propagate, h)
         h, scale = input_of(self.lin, h), 1 + self.eps
         if isinstance(h, ArcFeatures):  # narrower after the weights, which commute with the operator
             first = self.act(propagate(self.lin.product(h), scale) + self.lin.bias)

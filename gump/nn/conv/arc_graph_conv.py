@@ -36,6 +36,6 @@ class ArcGraphConv(torch.nn.Module):
 
     def forward(self, h: Tensor | ArcFeatures, propagate: Propagation, act: Callable[[Tensor], Tensor] | None = None) -> Tensor:
         """Transforms and propagates; ``act`` is the nonlinearity that follows, if any."""
-        check_propagation(propagate)
+        check_propagation(propagate, h)
         out = self.lin_root(input_of(self.lin_root, h)) + propagate(self.lin(input_of(self.lin, h)))
         return out if act is None else act(out)

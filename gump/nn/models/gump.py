@@ -15,7 +15,7 @@ from torch_geometric.nn.resolver import activation_resolver
 
 from gump.line_graph import EulerianLineGraph, check_edge_index
 from gump.nn.arc_linear import ArcFeatures
-from gump.nn.arguments import check_counts, check_features, check_name
+from gump.nn.arguments import can_look, check_counts, check_features, check_mask, check_name
 from gump.nn.coin import MAX_BLOCK, SCORE_RANK, Coin
 from gump.nn.conv import ArcGCNConv, ArcGCNIIConv, ArcGINConv, ArcGraphConv
 from gump.nn.models.mpnn import MPNN
@@ -167,6 +167,8 @@ class GUMP(torch.nn.Module):
         self.conv, self.base, self.num_base_layers = conv, base if num_base_layers > 0 else None, num_base_layers
         self.edge_dim, self.directed = edge_dim, directed
         self.residual, self.checkpoint = residual, checkpoint
+        if act is None:
+            raise ValueError("'act' must be the name of a nonlinearity (got None)")
         self.act = activation_resolver(act)
         if hasattr(self.act, "inplace"):
             self.act.inplace = True  # nothing here needs a state from before its nonlinearity
@@ -280,7 +282,7 @@ class GUMP(torch.nn.Module):
         mask: Tensor | None = None,
     ) -> Start:
         """Computes what the coins and the layers start from; ``model.coin(*model.start(x, edge_index))`` are the coins."""
-        check_features(x, self.in_channels, next(self.parameters()))
+        check_features(x, self.in_channels, next(self.parameters(), None))  # none in replicas of DataParallel
         check_edge_index(edge_index)
         if line_graph is None:
             line_graph = EulerianLineGraph.from_edge_index(edge_index, x.size(0), self.directed)
@@ -291,7 +293,13 @@ class GUMP(torch.nn.Module):
             raise ValueError(
                 f"'line_graph' must be that of 'edge_index' with its {edge_index.size(1)} columns (got one of {columns})"
             )
-        if mask is None and x.device.type == "cpu" and not torch.equal(line_graph.arcs[:, line_graph.edge_arc], edge_index):
+        if mask is not None:
+            check_mask(mask, edge_index, x.size(0))
+        if (
+            can_look(line_graph.arcs)
+            and can_look(edge_index)
+            and not torch.equal(line_graph.arcs[:, line_graph.edge_arc], edge_index)
+        ):
             raise ValueError("'line_graph' must be that of 'edge_index' (got that of other edges); build it from the same edges")
         if line_graph.directed != self.directed:
             raise ValueError(

@@ -11,7 +11,7 @@ from torch_geometric.nn.inits import reset
 from torch_geometric.nn.resolver import activation_resolver
 
 from gump.line_graph import check_edge_index
-from gump.nn.arguments import can_look, check_counts, check_features, check_name
+from gump.nn.arguments import can_look, check_counts, check_features, check_mask, check_name
 from gump.nn.norm import NORMS, make_norm, normalized
 from gump.nn.normalized_adjacency import normalized_adjacency, propagate_by_rows
 
@@ -118,8 +118,10 @@ class MPNN(torch.nn.Module):
             edge_type: The relation of every edge, required if there are several.
             mask: Which vertices are there; the others are padding, joined to nothing but each other, that norms leave out.
         """
-        check_features(x, self.in_channels, next(self.parameters()))
+        check_features(x, self.in_channels, next(self.parameters(), None))  # none in replicas of DataParallel
         check_edge_index(edge_index)
+        if mask is not None:
+            check_mask(mask, edge_index, x.size(0))
         operators = self._operators(x, edge_index, edge_weight, edge_type)
         for k, conv in enumerate(self.convs):
             new = conv(x, operators, mask) if isinstance(conv, _SumOfRelations) else _apply(conv, x, operators[0], mask)

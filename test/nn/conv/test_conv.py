@@ -168,9 +168,9 @@ def test_the_gcnii_flavor_refuses_what_is_no_share_or_rate(name, value):
 
 
 @LAYERS
-def test_edges_in_the_place_of_the_operator_are_refused(name):
-    edge_index, num_nodes = GRAPHS["random"]
+@pytest.mark.parametrize(("operator", "kind"), [(GRAPHS["random"][0], "Tensor"), (None, "NoneType"), ([], "list")])
+def test_what_is_not_the_operator_is_refused(name, operator, kind):
     with pytest.raises(
-        TypeError, match=r"'propagate' must be a gump.nn.Propagation, .* \(got a tensor\); gump.nn.GUMP takes x and edge_index"
+        TypeError, match=rf"'propagate' must be a gump.nn.Propagation, .* \(got {kind}\); gump.nn.GUMP takes x and edge_index"
     ):
-        layer_of(name, 4, 4)(torch.randn(num_nodes, 4, dtype=torch.float64), edge_index)
+        layer_of(name, 4, 4)(torch.randn(GRAPHS["random"][1], 4, dtype=torch.float64), operator)

@@ -69,6 +69,42 @@ def test_replicas_side_by_side_are_checked_as_one() -> None:
         vmap(run)(state, torch.stack([X, X])[..., :2])
 
 
+@pytest.mark.parametrize("name", MODELS)
+def test_a_mask_that_leaves_out_more_than_padding_is_refused(name: str) -> None:
+    model = MODELS[name]().eval()
+    everything = torch.ones(NUM_NODES, dtype=torch.bool)
+    torch.testing.assert_close(model(X, EDGES, mask=everything), model(X, EDGES))
+    for mask in (everything.long(), everything[1:]):
+        with pytest.raises(ValueError, match=rf"'mask' must have one boolean for each of {NUM_NODES} vertices \(got"):
+            model(X, EDGES, mask=mask)
+    everything[EDGES[1, (EDGES[0] != EDGES[1]).nonzero()[0]]] = False
+    with pytest.raises(ValueError, match=r"'mask' must leave out padding alone, .* \(got an edge from \d+ to \d+\)"):
+        model(X, EDGES, mask=everything)
+
+
+def test_with_a_mask_too_a_line_graph_of_other_edges_is_refused() -> None:
+    line_graph = EulerianLineGraph.from_edge_index(EDGES, NUM_NODES)
+    with pytest.raises(ValueError, match=r"'line_graph' must be that of 'edge_index' \(got that of other edges\)"):
+        GUMP(3, 8, 2)(X, EDGES.flip(1), line_graph=line_graph, mask=torch.ones(NUM_NODES, dtype=torch.bool))
+
+
+@pytest.mark.parametrize("name", ["gump", "mpnn"])
+def test_a_replica_of_data_parallel_which_has_no_parameters_runs(name: str) -> None:
+    model = MODELS[name]().eval()
+    expected = model(X, EDGES)
+    for module in model.modules():  # as torch.nn.DataParallel makes them: weights are tensors, and parameters none
+        for key, value in list(module._parameters.items()):
+            del module._parameters[key]
+            module.__dict__[key] = None if value is None else value.detach()
+    assert not list(model.parameters())
+    assert torch.equal(model(X, EDGES), expected)
+
+
+def test_a_nonlinearity_there_must_be() -> None:
+    with pytest.raises(ValueError, match=r"'act' must be the name of a nonlinearity \(got None\)"):
+        GUMP(3, 8, 2, act=None)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("num_columns", [1, 3])
 def test_edge_weights_are_one_number_each_and_not_attributes(num_columns: int) -> None:
     attributes = torch.ones(EDGES.size(1), num_columns)
