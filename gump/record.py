@@ -84,7 +84,7 @@ class Record:
         try:
             content = json.loads(Path(path).read_text())
         except (json.JSONDecodeError, UnicodeDecodeError) as error:
-            raise ValueError(f"{path} is not a record: {error}") from error
+            raise ValueError(f"{path} is not a record: {error}; remove it, and gump run makes it again") from error
         known = {f.name for f in fields(cls)}
         if not isinstance(content, dict) or not {"name", "index", "settings", "metric"} <= set(content) <= known:
             raise ValueError(f"{path} is not a record of torch-gump")

@@ -166,6 +166,11 @@ def test_a_run_that_diverges_has_an_exit_code_of_its_own(gump: Call, config: Pat
         (["run", "CONFIG", "--set", "train.epochs"], "'--set' must be KEY=VALUE (got 'train.epochs')"),
         (["run", "CONFIG", "--set", "train.epochs=many"], "'train.epochs' must be a whole number (got 'many')"),
         (["run", "CONFIG", "--set", "title.x=1"], "'title.x' is not a setting"),
+        (["run", "CONFIG", "--set", "train=3"], "'train' is not a setting; settings are called TABLE.NAME, such as train.epochs"),
+        (
+            ["run", "CONFIG", "--splits", "0-99999999999"],
+            "'--splits' must be below the protocol's number of runs, 2 (got 99999999999)",
+        ),
         (["run", "CONFIG", "--set", "model.edge_dim=3"], "'model.edge_dim' must be the number of edge features of fake, on arcs"),
         (["run", "CONFIG", "--set", "model.conv=gat"], "'conv' must be one of"),
         (

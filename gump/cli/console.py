@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import typer
 from rich.console import Console
@@ -16,17 +18,24 @@ from rich.table import Table
 @contextmanager
 def plain_errors() -> Iterator[None]:
     """Says what is wrong in one line; a stack trace is for defects of our own."""
-    try:
-        yield
-    except BrokenPipeError:  # who read our output has seen enough, as head does
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python would complain when it ends
-        raise typer.Exit(1) from None
-    except (ValueError, OSError, ImportError, MemoryError) as error:
-        typer.echo(f"error: {' '.join(str(error).split())}", err=True)
-        raise typer.Exit(1) from error
-    except KeyboardInterrupt:
-        typer.echo("interrupted; runs that are finished are kept, and the same command goes on from them", err=True)
-        raise typer.Exit(130) from None
+    with warnings.catch_warnings():
+        warnings.showwarning = _say_warning
+        try:
+            yield
+        except BrokenPipeError:  # who read our output has seen enough, as head does
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python would complain when it ends
+            raise typer.Exit(1) from None
+        except (ValueError, OSError, ImportError, MemoryError) as error:
+            typer.echo(f"error: {' '.join(str(error).split())}", err=True)
+            raise typer.Exit(1) from error
+        except KeyboardInterrupt:
+            typer.echo("interrupted; runs that are finished are kept, and the same command goes on from them", err=True)
+            raise typer.Exit(130) from None
+
+
+def _say_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    """Says a warning in one line, without the code that gave it."""
+    typer.echo(f"warning: {' '.join(str(message).split())}", err=True)
 
 
 def check_out(out: Path, file: str | None = None, option: str = "--out") -> None:

@@ -66,7 +66,8 @@ def run(
             raise ValueError("'--replicas' and '--jobs' exclude each other: replicas are one program")
         if devices > 1 and jobs > 1:
             raise ValueError("'--devices' and '--jobs' exclude each other: either processes share a batch or they share the runs")
-        indices = None if splits is None else parse_indices(splits)
+        most = max(config.protocol.num_runs for config in loaded)
+        indices = None if splits is None else parse_indices(splits, most)
         if jobs == devices == 1 and replicas is None and (hint := _hint(loaded, indices, device)) and _speaks():
             typer.echo(hint, err=True)
         made = []

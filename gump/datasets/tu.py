@@ -168,13 +168,14 @@ def _check_edges(paths: dict[str, Path], edges: np.ndarray, graph: np.ndarray, s
     lonely = ~np.isin(edges[:, 0] * graph.size + edges[:, 1], edges[:, 1] * graph.size + edges[:, 0])
     if lonely.any():
         raise ValueError(
-            f"{path} must list every edge in both orientations (got {first(lonely)} in one): it was truncated or altered, or the dataset is directed "
-            "and you must pass strict=False"
+            f"{path} must list every edge in both orientations (got {first(lonely)} in one): it was truncated or altered, or lists edges "
+            "once and needs them both ways, or the dataset is directed and you must pass strict=False (strict = false in a configuration)"
         )
     last = int(graph[-1])
     if (graph == last).sum() > 1 and not (graph[edges[:, 0]] == last).any():
         raise ValueError(
-            f"{path} must have an edge of the last graph, {last + 1}: it was truncated, or there is none and you must pass strict=False"
+            f"{path} must have an edge of the last graph, {last + 1}: it was truncated, or there is none and you must pass strict=False "
+            "(strict = false in a configuration)"
         )
 
 

@@ -210,7 +210,8 @@ def _changed(tables: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str,
     for key, value in changes.items():
         table, _, name = key.partition(".")
         if table not in SETTABLE or not name:
-            raise ValueError(f"'{key}' is not a setting{suggestion(table, SETTABLE)}; settings are called TABLE.NAME")
+            near = "" if table in SETTABLE else suggestion(table, SETTABLE)
+            raise ValueError(f"'{key}' is not a setting{near}; settings are called TABLE.NAME, such as train.epochs")
         if table == "transform":
             position, _, name = name.partition(".")
             if not position.isdigit() or int(position) >= len(result["transform"]) or not name:

@@ -138,8 +138,8 @@ def _completed(settings: dict[str, Any]) -> dict[str, Any]:
         return settings
 
 
-def parse_indices(text: str) -> list[int]:
-    """Reads numbers of runs.
+def parse_indices(text: str, num_runs: int | None = None) -> list[int]:
+    """Reads numbers of runs, of which there may be a number.
 
     Example:
         >>> parse_indices("0-3,7")
@@ -150,6 +150,8 @@ def parse_indices(text: str) -> list[int]:
         first, dash, last = part.strip().partition("-")
         if not first.isdigit() or (dash and not last.isdigit()) or (dash and int(last) < int(first)):
             raise ValueError(f"'--splits' must be numbers and ranges such as 0-9,12 (got '{text}')")
+        if num_runs is not None and int(last or first) >= num_runs:
+            raise ValueError(f"'--splits' must be below the protocol's number of runs, {num_runs} (got {last or first})")
         indices += range(int(first), int(last or first) + 1)
     return list(dict.fromkeys(indices))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
@@ -43,6 +44,10 @@ class Trained:
         """
         if isinstance(graphs, Data) or not graphs:
             raise ValueError(f"'graphs' must be a list with a graph at least (got {type(graphs).__name__ if graphs else 'none'})")
+        if lacking := [i for i, graph in enumerate(graphs) if graph.x is None or graph.edge_index is None]:
+            raise ValueError(
+                f"'graphs' must have 'x' and 'edge_index', as those of {self.dataset.name} have (got none on graph {lacking[0]})"
+            )
         line_graph = takes_line_graph(MODELS[self.settings["model"]["kind"]])
         ready = transform_graphs(self.settings, graphs, line_graph, bool(self.dataset.x_sizes))
         device = next(self.model.parameters()).device
@@ -78,11 +83,27 @@ def save_trained(path: Path, settings: Mapping[str, Any], dataset: Dataset, weig
 
 
 def kept_by(path: Path) -> str | None:
-    """The rule by which the epoch was chosen whose weights a file holds; ``None`` if there is no such file."""
+    """The rule by which the epoch was chosen whose weights a file holds; ``None`` if there is no such file, or it is damaged."""
     if not path.is_file():
         return None
-    rule: str = torch.load(path, map_location="cpu", weights_only=True, mmap=True)["settings"]["train"]["select"]
+    try:
+        rule: str = _read(path, mmap=True)["settings"]["train"]["select"]
+    except ValueError:
+        return None
     return rule
+
+
+def _read(path: str | Path, mmap: bool = False) -> dict[str, Any]:
+    """What :func:`save_trained` has written."""
+    try:
+        state = torch.load(path, map_location="cpu", weights_only=True, mmap=mmap)
+    except (pickle.UnpicklingError, RuntimeError, EOFError):  # not torch's words, which advise to read it as a program
+        state = None
+    if not isinstance(state, dict) or not {"settings", "dataset", "widths", "weights"} <= state.keys():
+        raise ValueError(
+            f"'path' must be a file of weights that `gump run --keep-weights` has left (got {path}, which is none or damaged)"
+        )
+    return state
 
 
 def load_trained(path: str | Path) -> Trained:
@@ -95,9 +116,7 @@ def load_trained(path: str | Path) -> Trained:
         raise FileNotFoundError(
             f"'path' must be a file of weights (got {path}); `gump run --keep-weights` leaves one beside every record"
         )
-    state = torch.load(path, map_location="cpu", weights_only=True)
-    if not {"settings", "dataset", "widths", "weights"} <= state.keys():
-        raise ValueError(f"'path' must be a file of weights that `gump run --keep-weights` has left (got {path})")
+    state = _read(path)
     widths, settings = state["widths"], complete(state["settings"])
     like = Data(x=torch.zeros(1, widths["x"]), edge_index=torch.zeros(2, 0, dtype=torch.long))
     if widths["edge_attr"]:

@@ -117,7 +117,7 @@ class BatchNorm(torch.nn.Module):
             smallest = torch.finfo(x.dtype).eps
             error = (
                 4 * smallest * self.eps
-            )  # of the variance that follows from the rate, and about that of what layers add up to zero
+            )  # of the variance that follows from the rate, and about that of sums to zero in layers before
             largest, var = (ROUNDING * smallest * mean).square(), rate.square().reciprocal() - self.eps
             even = var <= largest + error
             if not even.any():

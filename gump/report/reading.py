@@ -14,15 +14,16 @@ _OURS_IN_SHORT = """\
   they stand in parentheses with the verdict."""
 
 _RULES = """\
-- **By loss, by metric, by end**: the epoch of a run that counts is that with the best validation loss, with the best validation metric, or the
+- **By loss, by metric, by last**: the epoch of a run that counts is that with the best validation loss, with the best validation metric, or the
   last one. **Selected by** is the rule that the configuration names, as the benchmark or the published code has it; ours, differences,
   verdicts, ranks, figures and paired differences go by it. Epochs are medians over runs."""
 
 _INTERVALS = """\
-- **Intervals** are half the width of a 95 % interval. The plain one is Student's, t · s / √n, and takes the n runs for independent. The corrected
-  one, t · s · √(1/n + n_test / n_train) after Nadeau and Bengio (2003), allows for splits that overlap. It is given where every run has a
-  test set of its own; where all runs share one (official splits, a test set fixed beforehand, seeds of one task), there is no such correction
-  and the plain interval is silent about the choice of the test set. Published intervals are as printed, and some of them are standard deviations."""
+- **Intervals** are half the width of a 95 % interval. The plain one is Student's, t · s / √n, and takes the n runs for independent. The
+  corrected one, t · s · √(1/n + n_test / n_train) after Nadeau and Bengio (2003), allows for splits that overlap; n_test / n_train is that
+  of the shares that the protocol asks for, before they are rounded to whole graphs. It is given where every run has a test set of its own;
+  where all runs share one (official splits, a test set fixed beforehand, seeds of one task), there is no such correction and the plain
+  interval is silent about the choice of the test set. Published intervals are as printed, and some of them are standard deviations."""
 
 _VERDICT = """\
 - **Verdict** compares ours with the best of the published numbers: *at or above* it, *within* our plain interval of it, or *short* of it. For

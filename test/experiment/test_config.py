@@ -220,7 +220,7 @@ def test_what_is_no_configuration_is_refused(tables: dict[str, Any], message: st
 
 @pytest.mark.parametrize("key", ["lr", "trian.lr", "train.", "sweep.x", "published.value", "title.x", "title"])
 def test_overrides_of_what_is_no_setting_are_refused(key: str) -> None:
-    with pytest.raises(ValueError, match=f"'{key}' is not a setting .*; settings are called TABLE.NAME"):
+    with pytest.raises(ValueError, match=f"'{key}' is not a setting.*; settings are called TABLE.NAME, such as train.epochs"):
         make_configs("a", tiny_tables(), {key: 1})
 
 
@@ -241,7 +241,7 @@ def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:
 
 
 def test_a_table_in_the_place_of_a_setting_is_not_what_was_meant() -> None:
-    with pytest.raises(ValueError, match=r"'model' is not a setting \((?!did you mean 'model')"):
+    with pytest.raises(ValueError, match=r"^'model' is not a setting; settings are called TABLE.NAME"):
         make_configs("test/tiny", tiny_tables(), {"model": 3})
 
 

@@ -4,6 +4,7 @@ from typing import Any
 import pytest
 import torch
 from fake_configs import tiny_config, tiny_tables
+from torch_geometric.data import Data
 
 from gump.experiment.config import make_configs
 from gump.experiment.preprocess import prepare
@@ -119,6 +120,22 @@ def test_what_is_no_list_of_graphs_is_refused(tmp_path: Path) -> None:
     for graphs, kind in (([], "none"), (raw_graphs(config)[0], "Data")):
         with pytest.raises(ValueError, match=rf"'graphs' must be a list with a graph at least \(got {kind}\)"):
             trained(graphs)
+    with pytest.raises(ValueError, match=r"'graphs' must have 'x' and 'edge_index', as those of fake have \(got none on graph 1\)"):
+        trained([raw_graphs(config)[0], Data(edge_index=torch.zeros(2, 0, dtype=torch.long), num_nodes=2)])
+
+
+def test_damaged_weights_are_refused_in_our_words_and_made_again(tmp_path: Path) -> None:
+    config, path = tiny_config(train={"epochs": 1}), tmp_path / "test/tiny/000.pt"
+    list(Runner(tmp_path, keep_weights=True).run(config, [0]))
+    whole = path.read_bytes()
+    for damaged in (b"", b"junk", whole[: len(whole) // 2]):
+        path.write_bytes(damaged)
+        with pytest.raises(ValueError, match=r"'path' must be a file of weights .* which is none or damaged\)$"):
+            load_trained(path)
+        with pytest.raises(ValueError, match="has no weights of the epoch that counts by 'loss' beside it; pass --overwrite"):
+            list(Runner(tmp_path, keep_weights=True).run(config, [0]))
+    list(Runner(tmp_path, overwrite=True, keep_weights=True).run(config, [0]))
+    load_trained(path)
 
 
 def test_what_is_no_file_of_weights_is_refused(tmp_path: Path) -> None:
