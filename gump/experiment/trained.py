@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import struct
 from collections.abc import Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
@@ -97,7 +98,13 @@ def _read(path: str | Path, mmap: bool = False) -> dict[str, Any]:
     """What :func:`save_trained` has written."""
     try:
         state = torch.load(path, map_location="cpu", weights_only=True, mmap=mmap)
-    except (pickle.UnpicklingError, RuntimeError, EOFError):  # not torch's words, which advise to read it as a program
+    except (
+        pickle.UnpicklingError,
+        struct.error,
+        RuntimeError,
+        ValueError,
+        EOFError,
+    ):  # in our words: torch advises to run the file
         state = None
     if not isinstance(state, dict) or not {"settings", "dataset", "widths", "weights"} <= state.keys():
         raise ValueError(
