@@ -130,7 +130,7 @@ def test_damaged_weights_are_refused_in_our_words_and_made_again(tmp_path: Path)
     whole = path.read_bytes()
     for damaged in (b"", b"junk", whole[: len(whole) // 2]):
         path.write_bytes(damaged)
-        with pytest.raises(ValueError, match=r"'path' must be a file of weights .* which is none or damaged\)$"):
+        with pytest.raises(ValueError, match=r"'path' must be a file of weights .* which is none, or damaged\)$"):
             load_trained(path)
         with pytest.raises(ValueError, match="has no weights of the epoch that counts by 'loss' beside it; pass --overwrite"):
             list(Runner(tmp_path, keep_weights=True).run(config, [0]))
