@@ -183,8 +183,9 @@ class Workshop:
 
     def _check_records(self) -> None:
         """Refuses to train runs beside others of the same configurations that were made on other data."""
-        paths = (self.runner.path(config, index) for config in self.configs for index in range(config.protocol.num_runs))
-        for path in filter(Path.is_file, paths):
+        for path in (
+            path for config in self.configs for path in sorted(self.runner.path(config, 0).parent.glob("[0-9][0-9][0-9]*.json"))
+        ):
             if (data := Record.load(path).provenance.get("data", "")) and not self.dataset.fingerprint.startswith(data):
                 raise ValueError(
                     f"{path} was made on other data than {self.dataset.name} has now; name another --records, or remove it"

@@ -282,6 +282,12 @@ def test_runs_on_other_data_are_not_put_beside_each_other(tmp_path: Path, monkey
     assert second.provenance["data"] != first.provenance["data"]
 
 
+def test_one_run_of_very_many_starts_at_once(tmp_path: Path) -> None:
+    config = tiny_config(protocol={"kind": "fresh", "num_runs": 10**12})
+    [record] = Runner(tmp_path).run(config, [10**12 - 1])
+    assert record.path(tmp_path).name == "999999999999.json"
+
+
 def test_a_checkpoint_of_other_data_is_not_gone_on_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def stop(config: Config, index: int, epoch: int, results: dict[str, float]) -> None:
         if epoch == 2:
