@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
@@ -169,11 +170,21 @@ def complete(tables: Mapping[str, Any]) -> dict[str, Any]:
         raise ValueError("'model.directed' must be false in a configuration, whose datasets are undirected (got true)")
     head = HEADS[level]
     settings["head"] = bind("head", tables.get("head", {}), head, given=("encoder", "out_channels"))
+    _check_model(settings["model"]["kind"], answers=settings["head"]["num_layers"] == 0)
     settings["embedding"] = bind("embedding", tables.get("embedding", {}), _embedding)
     settings["train"] = bind("train", tables.get("train", {}), Training)
     Training(**settings["train"])  # its own checks
     build(settings["protocol"], PROTOCOLS)
     return settings
+
+
+def _check_model(kind: str, answers: bool) -> None:
+    """A model is told how wide the features are and, if there is no head after it, how wide its answer must be."""
+    takes = inspect.signature(MODELS[kind]).parameters
+    if "in_channels" not in takes:
+        raise ValueError(f"'model.kind' must be a class whose arguments have 'in_channels' among them (got {kind})")
+    if answers and "out_channels" not in takes:
+        raise ValueError(f"'head.num_layers' must be at least 1: {kind} has no argument 'out_channels' (got 0)")
 
 
 def made_by(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -236,7 +247,11 @@ def choose(
     if kind not in kinds:
         what = f"must be one of {', '.join(sorted(kinds))}" if kind is None else f"cannot be {kind!r}{suggestion(str(kind), kinds)}"
         raise ValueError(f"'{table}.kind' {what}")
-    return {"kind": kind, **bind(table, rest, kinds[kind], given)}
+    try:
+        chosen = kinds[kind]
+    except ValueError as error:
+        raise ValueError(f"'{table}.kind' {error}") from error
+    return {"kind": kind, **bind(table, rest, chosen, given)}
 
 
 def build(settings: Mapping[str, Any], kinds: Mapping[str, Callable[..., Any]], **given: Any) -> Any:

@@ -49,9 +49,11 @@ def build_model(settings: Mapping[str, Any], dataset: Dataset) -> torch.nn.Modul
     """Builds the predictor that a configuration's tables ``model``, ``embedding`` and ``head`` describe, for a dataset."""
     arguments = dict(settings["model"])
     kind = MODELS[arguments.pop("kind")]
-    channels = settings["embedding"]["channels"] or arguments["hidden_channels"]
+    channels = settings["embedding"]["channels"] or arguments.get("hidden_channels")
     embedding = edge_embedding = None
     if dataset.x_sizes:
+        if channels is None:
+            raise ValueError(f"'embedding.channels' must be given for a model without 'hidden_channels' (got {kind.__name__})")
         embedding = CategoricalEmbedding(dataset.x_sizes, channels, dataset.num_features - len(dataset.x_sizes))
     width = arguments.get("edge_dim", 0)
     if width and dataset.edge_sizes:

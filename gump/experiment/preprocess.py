@@ -28,6 +28,7 @@ import gump
 from gump.datasets.cache import Arrays, cached
 from gump.datasets.dataset import Dataset
 from gump.experiment.config import build
+from gump.experiment.outside import outside_code
 from gump.experiment.registry import DATASETS, TRANSFORMS
 from gump.transforms import AddLineGraph
 
@@ -215,10 +216,5 @@ def _code(chain: Sequence[BaseTransform]) -> str:
     for room in ("transforms", "linalg", "kernels", "line_graph.py"):
         for path in sorted((folder / room).rglob("*.py")) if (folder / room).is_dir() else [folder / room]:
             digest.update(path.read_bytes() if path.is_file() else b"")
-    for kind in dict.fromkeys(base for transform in chain for base in type(transform).__mro__):
-        if kind.__module__.partition(".")[0] not in ("gump", "torch_geometric", "abc", "builtins"):
-            try:
-                digest.update(Path(inspect.getfile(kind)).read_bytes())
-            except (TypeError, OSError):
-                digest.update(os.urandom(16))  # nobody can tell: what it made is not taken again
+    digest.update(outside_code(type(transform) for transform in chain).encode())
     return digest.hexdigest()[:16]

@@ -11,6 +11,7 @@ from torch_geometric.transforms import AddLaplacianEigenvectorPE, AddRandomWalkP
 
 from gump import datasets, nn, transforms
 from gump.datasets.dataset import Dataset
+from gump.experiment.outside import Kinds
 
 DATASETS: dict[str, Callable[..., Dataset]] = {
     "fake": datasets.fake_dataset,
@@ -29,14 +30,17 @@ HEADS: dict[str, type[torch.nn.Module]] = {
     "node": nn.NodePredictor,
     "link": nn.LinkPredictor,
 }
-MODELS: dict[str, type[torch.nn.Module]] = {name: getattr(nn.models, name) for name in nn.models.ENCODERS}
+MODELS = Kinds(torch.nn.Module, {name: getattr(nn.models, name) for name in nn.models.ENCODERS})
 ENCODINGS = {"AddLaplacianEigenvectorPE": AddLaplacianEigenvectorPE, "AddRandomWalkPE": AddRandomWalkPE}
 """Transforms of PyG that append to the features."""
-TRANSFORMS: dict[str, type[BaseTransform]] = {
-    **ENCODINGS,
-    "NormalizeFeatures": NormalizeFeatures,
-    **{name: getattr(transforms, name) for name in transforms.__all__},
-}
+TRANSFORMS = Kinds(
+    BaseTransform,
+    {
+        **ENCODINGS,
+        "NormalizeFeatures": NormalizeFeatures,
+        **{name: getattr(transforms, name) for name in transforms.__all__},
+    },
+)
 
 
 def level_of(settings: Mapping[str, Any]) -> str:

@@ -21,13 +21,14 @@ from gump.experiment.config import Config, made_by
 from gump.experiment.feed import Feed, GraphFeed, LinkFeed, NodeFeed
 from gump.experiment.memory import peak_memory, reset_peak_memory
 from gump.experiment.model import build_model
+from gump.experiment.outside import outside_code
 from gump.experiment.padded import PaddedStore
 from gump.experiment.preprocess import TransformedGraphs, prepare
 from gump.experiment.progress import Progress
 from gump.experiment.protocol import Split, run_seed
 from gump.experiment.provenance import device_name, provenance
 from gump.experiment.recording import Store
-from gump.experiment.registry import MODELS, obstacle_to_replicas, takes_line_graph
+from gump.experiment.registry import MODELS, TRANSFORMS, obstacle_to_replicas, takes_line_graph
 from gump.experiment.replica_trainer import ReplicaTrainer
 from gump.experiment.store import GraphStore, TransformedStore
 from gump.experiment.task import TASKS
@@ -71,7 +72,9 @@ class Workshop:
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # what torch asks for where it should repeat
         self.fabric = _fabric(runner.device, runner.num_devices, self.training.precision)
         self.fabric.launch()
-        self.line_graph = takes_line_graph(MODELS[self.config.settings["model"]["kind"]])
+        model = MODELS[self.config.settings["model"]["kind"]]
+        self.line_graph = takes_line_graph(model)
+        self.code = outside_code([model, *(TRANSFORMS[table["kind"]] for table in self.config.settings["transform"])])
         if self.line_graph and self.training.precision != "32-true":
             raise ValueError(
                 f"'train.precision' must be '32-true' for models on arcs (got '{self.training.precision}'): Fabric converts no line graph; "
@@ -182,14 +185,20 @@ class Workshop:
         return [Record.load(self.runner.path(*run)) for run in runs]
 
     def _check_records(self) -> None:
-        """Refuses to train runs beside others of the same configurations that were made on other data."""
-        for path in (
-            path for config in self.configs for path in sorted(self.runner.path(config, 0).parent.glob("[0-9][0-9][0-9]*.json"))
-        ):
-            if (data := Record.load(path).provenance.get("data", "")) and not self.dataset.fingerprint.startswith(data):
+        """Refuses to train runs beside others of the same configurations that were made on other data; warns if it was with other code."""
+        folders = [self.runner.path(config, 0).parent for config in self.configs]
+        made = {path: Record.load(path).provenance for folder in folders for path in sorted(folder.glob("[0-9][0-9][0-9]*.json"))}
+        for path, how in made.items():
+            if (data := how.get("data", "")) and not self.dataset.fingerprint.startswith(data):
                 raise ValueError(
                     f"{path} was made on other data than {self.dataset.name} has now; name another --records, or remove it"
                 )
+        if other := [path for path, how in made.items() if how.get("code", "") != self.code]:
+            warnings.warn(
+                f"{other[0]} and {len(other) - 1} others were made with other code of {self.config.settings['model']['kind']} or of a transform "
+                "than there is now; for runs that belong together name another --records",
+                stacklevel=2,
+            )
 
     def _split(self, index: int) -> Split:
         split = self.config.protocol.split(self.dataset, index)
@@ -213,7 +222,7 @@ class Workshop:
         made: dict[str, Any] = {"torch": torch.__version__, "gump": gump.__version__, "device": device_name(self.fabric.device)}
         made |= {"kernels": self.fabric.device.type == "cuda" and has_triton()}
         made |= {"num_devices": self.fabric.world_size, "replicas": self.runner.num_replicas is not None, "format": FORMAT}
-        made |= {"data": self.dataset.fingerprint}
+        made |= {"data": self.dataset.fingerprint} | ({"code": self.code} if self.code else {})
         if self.runner.keep_weights:
             made |= {"weights": [config.training.select for config in configs_of(runs)]}
         settings = [made_by(config.settings) for config in configs_of(runs)]
@@ -252,6 +261,7 @@ class Workshop:
             predictions=progress.predictions,
             test_index=test_index,
             provenance={"config": config.path, "data": self.dataset.fingerprint[:16], **provenance(self.fabric)}
+            | ({"code": self.code} if self.code else {})
             | ({"commits": progress.commits} if several else {})
             | ({"search": True} if config.is_search else {}),
             cost={
