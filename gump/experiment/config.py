@@ -12,7 +12,7 @@ from typing import Any
 
 from gump.experiment.protocol import PROTOCOLS, SplitRule
 from gump.experiment.registry import DATASETS, ENCODINGS, HEADS, MODELS, TRANSFORMS, level_of
-from gump.experiment.settings import bind, suggestion
+from gump.experiment.settings import bind, blaming, suggestion
 from gump.experiment.training import Training, shared
 
 SETTABLE = ("dataset", "protocol", "model", "head", "embedding", "train", "transform")
@@ -78,10 +78,8 @@ def load_config(path: str | Path, overrides: Mapping[str, Any] | None = None) ->
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} is not valid TOML: {error}") from error
-    try:
+    with blaming(path):
         return [replace(config, path=_shown(path)) for config in make_configs(_name(path), tables, overrides or {})]
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
 
 
 def make_configs(name: str, tables: Mapping[str, Any], overrides: Mapping[str, Any] | None = None) -> list[Config]:

@@ -13,6 +13,7 @@ from torch_geometric.data import Batch, Data
 
 from gump.datasets.dataset import Dataset
 from gump.experiment.registry import HEADS, MODELS, takes_line_graph
+from gump.experiment.settings import blaming
 from gump.line_graph import EulerianLineGraph
 from gump.nn.embedding import CategoricalEmbedding
 
@@ -64,14 +65,16 @@ def build_model(settings: Mapping[str, Any], dataset: Dataset) -> torch.nn.Modul
         )
     if settings["head"]["num_layers"] == 0:
         arguments["out_channels"] = dataset.num_targets
-    encoder: torch.nn.Module = kind(in_channels=channels if embedding else dataset.num_features, **arguments)
+    with blaming("[model]"):
+        encoder: torch.nn.Module = kind(in_channels=channels if embedding else dataset.num_features, **arguments)
     if width and getattr(encoder, "edge_dim", None) != width:
         raise ValueError(
             f"'model.kind' must be one that keeps its 'edge_dim', by which it is given edge attributes (got {kind.__name__})"
         )
     if embedding or edge_embedding:
         encoder = Embedded(encoder, embedding, edge_embedding)
-    return HEADS[dataset.level](encoder, dataset.num_targets, **settings["head"])
+    with blaming("[head]"):
+        return HEADS[dataset.level](encoder, dataset.num_targets, **settings["head"])
 
 
 def base_parameters(model: torch.nn.Module) -> Iterable[torch.nn.Parameter]:

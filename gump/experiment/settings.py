@@ -7,7 +7,8 @@ import inspect
 import tomllib
 import types
 import typing
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Literal
 
 NONE = "none"
@@ -76,6 +77,15 @@ def _abbreviated(name: str, known: Collection[str]) -> list[str]:
         return "".join(word[:1] for word in words.split("_"))
 
     return [k for k in known if "_" in name and initials(name) == k] or [k for k in known if "_" in k and initials(k) == name]
+
+
+@contextmanager
+def blaming(place: object) -> Iterator[None]:
+    """Errors about settings say where these stand."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{place}: {error}") from error
 
 
 def parse_assignment(text: str) -> tuple[str, Any]:

@@ -30,6 +30,7 @@ from gump.experiment.provenance import device_name, provenance
 from gump.experiment.recording import Store
 from gump.experiment.registry import MODELS, TRANSFORMS, obstacle_to_replicas, takes_line_graph
 from gump.experiment.replica_trainer import ReplicaTrainer
+from gump.experiment.settings import blaming
 from gump.experiment.store import GraphStore, TransformedStore
 from gump.experiment.task import TASKS
 from gump.experiment.trained import save_trained
@@ -138,7 +139,8 @@ class Workshop:
         models = []
         for run in runs:
             torch.manual_seed(run_seed(seed, run.number))
-            models.append(build_model(run.config.settings, self.dataset))
+            with blaming(run.config.path or run.config.title):
+                models.append(build_model(run.config.settings, self.dataset))
         trainings, indices = [run.config.training for run in runs], [run.number for run in runs]
         checkpoint, identity, shown = self._checkpoint(runs), self._identity(runs), _shown(runs)
 

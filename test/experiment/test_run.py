@@ -912,3 +912,15 @@ def test_a_run_that_diverged_leaves_its_last_good_state(tmp_path: Path) -> None:
     kept = Runner(tmp_path).path(tiny_config(train={"lr": 1e30}), 0).with_suffix(".diverged.ckpt")
     weights = torch.load(kept, weights_only=True)["model"]
     assert all(bool(value.isfinite().all()) for value in weights.values())
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"model": {"coin": "fair"}}, r"test/tiny: \[model\]: 'coin' must be one of bounded, "),
+        ({"head": {"pool": "median"}}, r"test/tiny: \[head\]: 'pool' must be one of 'mean'"),
+    ],
+)
+def test_an_error_about_a_setting_says_where_it_stands(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        list(Runner(tmp_path).run(tiny_config(**changes), [0]))
