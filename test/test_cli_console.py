@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Callable
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from gump.cli import app
-from gump.cli.console import check_out, plain_errors
+from gump.cli.console import check_out, plain_errors, print_table
 from gump.record import Record
 
 Call = Callable[..., Any]
@@ -72,6 +73,14 @@ def test_too_little_memory_is_said_in_one_line(capsys: pytest.CaptureFixture[str
     with pytest.raises(Exception, match="1"), plain_errors():
         raise MemoryError("Unable to allocate 8 TiB")
     assert capsys.readouterr().err == "error: Unable to allocate 8 TiB\n"
+
+
+def test_square_brackets_on_a_terminal_are_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown, real = StringIO(), sys.modules["gump.cli.console"].Console
+    monkeypatch.setattr(sys.modules["gump.cli.console"], "Console", lambda: real(file=shown, force_terminal=True, width=100))
+    print_table("x [train.lr=0.1]", ["[bold]", "value"], [["model.parts=[a,b] [/]", "86.15 ± 1.49 [5.48] :x:"]])
+    for text in ("x [train.lr=0.1]", "[bold]", "model.parts=[a,b] [/]", "86.15 ± 1.49 [5.48] :x:"):
+        assert text in shown.getvalue()
 
 
 def test_a_reader_who_has_seen_enough_hears_no_complaint() -> None:

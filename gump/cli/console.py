@@ -13,6 +13,7 @@ from typing import Any
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 
 @contextmanager
@@ -55,15 +56,15 @@ def check_out(out: Path, file: str | None = None, option: str = "--out") -> None
 
 
 def print_table(title: str, columns: list[str], rows: list[list[str]]) -> None:
-    """A table on a terminal, columns separated by tabs where output is piped."""
+    """A table on a terminal, columns separated by tabs where output is piped; cells stand as they are, square brackets too."""
     console = Console()
     if not console.is_terminal:
         for row in [columns, *rows]:
             typer.echo("\t".join(row))
         return
-    table = Table(title=title, title_justify="left")
+    table = Table(title=Text(title), title_justify="left")
     for column in columns:
-        table.add_column(column, overflow="fold")
+        table.add_column(Text(column), overflow="fold")
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*map(Text, row))
     console.print(table)
