@@ -7,7 +7,18 @@ from typing import Any
 
 import pandas as pd
 
-from gump.report.layout import NONE, digits_of, duration, filled, head, num_runs, number, plus_minus, published_number
+from gump.report.layout import (
+    NONE,
+    digits_of,
+    duration,
+    filled,
+    head,
+    num_runs,
+    number,
+    plus_minus,
+    published_number,
+    with_intervals,
+)
 from gump.report.statistics import SELECTED
 
 
@@ -94,9 +105,8 @@ def source_letters(frame: pd.DataFrame) -> dict[str, str]:
 
 def ours(row: Any) -> str:
     """Mean ± plain interval [corrected interval, where it applies]."""
-    corrected = number(row[f"{SELECTED}_corrected"], digits_of(row["metric"]))
-    text = plus_minus(row[f"{SELECTED}_mean"], row[f"{SELECTED}_interval"], row["metric"])
-    return text if corrected == NONE else f"{text} [{corrected}]"
+    mean, interval, corrected = (row[f"{SELECTED}_{what}"] for what in ("mean", "interval", "corrected"))
+    return with_intervals(mean, interval, corrected, row["metric"])
 
 
 def published_numbers(row: Any) -> list[str]:

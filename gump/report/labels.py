@@ -100,7 +100,7 @@ def command(records: Sequence[Record]) -> str:
         alike.setdefault((config_path(record), *_place(record, len(group))), {})[group] = None
     settings = [word for pair in split_variant(records[0].variant).items() for word in ("--set", _assignment(records[0], *pair))]
     lines = [
-        shlex.join(["gump", "run", path, "--splits", _ranges(runs), *place, *settings, "--records", AGAIN])
+        shlex.join(["gump", "run", path, "--splits", ranges(runs), *place, *settings, "--records", AGAIN])
         for (path, *place), groups in alike.items()
         for runs in _as_cut(sorted(groups))
     ]
@@ -131,14 +131,14 @@ def _place(record: Record, num_replicas: int) -> list[str]:
 def _assignment(record: Record, key: str, text: str) -> str:
     """A setting as ``--set`` reads it. Numbers are told by the folder's name, where they have all their digits; it cannot hold every sign."""
     try:
-        value = _look_up(record.settings, key)
+        value = look_up(record.settings, key)
     except KeyError:
         return f"{key}={text}"
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return f"{key}={text if is_number else _as_toml(value)}"
 
 
-def _look_up(settings: Any, key: str) -> Any:
+def look_up(settings: Any, key: str) -> Any:
     """The value of a setting by its dotted name."""
     for part in key.split("."):
         if isinstance(settings, list) and part.isdigit() and int(part) < len(settings):
@@ -167,7 +167,8 @@ def _reads_otherwise(text: str) -> bool:
         return text != text.strip()
 
 
-def _ranges(indices: Iterable[int]) -> str:
+def ranges(indices: Iterable[int]) -> str:
+    """Numbers of runs as ``--splits`` reads them, such as ``"0-4,7"``."""
     parts: list[list[int]] = []
     for i in indices:
         if parts and parts[-1][-1] == i - 1:

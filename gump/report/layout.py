@@ -116,11 +116,11 @@ def comparison(frame: pd.DataFrame) -> pd.DataFrame:
                 "Runs": row["num_runs"],
                 "First less second": plus_minus(row["mean"], row["interval"], row["metric"])
                 + f" [{number(row['corrected'], digits)}]",
-                "p": _probability(row["p_value"]),
-                "p, corrected": _probability(row["corrected_p_value"]),
+                "p": probability(row["p_value"]),
+                "p, corrected": probability(row["corrected_p_value"]),
                 "Answers that differ": f"{row['num_different']} of {row['num_answers']}" if row["num_answers"] else NONE,
                 "Graphs won": graphs,
-                "p, graphs": _probability(row["sign_p_value"]),
+                "p, graphs": probability(row["sign_p_value"]),
             }
         )
     return filled(pd.DataFrame(rows))
@@ -163,7 +163,8 @@ def num_runs(done: int, planned: float) -> str:
     return f"{done} of {planned:.0f}" if planned > done else f"{done}"
 
 
-def _probability(value: Any) -> str:
+def probability(value: Any) -> str:
+    """A p-value, or a dash."""
     return NONE if pd.isna(value) else "< 0.001" if value < 0.001 else f"{value:.3f}"
 
 
@@ -171,6 +172,11 @@ def plus_minus(value: float, interval: float, metric: str) -> str:
     """A number and its interval, if it has one."""
     digits = digits_of(metric)
     return number(value, digits) + ("" if pd.isna(interval) else f" ± {interval:.{digits}f}")
+
+
+def with_intervals(value: float, interval: float, corrected: float, metric: str) -> str:
+    """Mean ± plain interval [corrected interval, where it applies]."""
+    return plus_minus(value, interval, metric) + ("" if pd.isna(corrected) else f" [{number(corrected, digits_of(metric))}]")
 
 
 def published_number(row: Any) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 from scipy import stats
 
 from gump.record import Record
-from gump.report.statistics import SELECTED, Estimate, resolve, split_ratio, value_at
+from gump.report.statistics import SELECTED, TEST, Estimate, resolve, split_ratio, value_at
 
 TARGET = "target"
 """Where the right answers stand among the predictions of a record."""
@@ -33,6 +33,8 @@ class PairedDifference:
         rule: How the epoch was chosen.
         indices: The runs compared: those that both have, with the same test set and a number.
         difference: Of the measure.
+        runs_first: The number of runs in which the first system is better.
+        runs_second: The number of runs in which the second system is better; in the others they are equal.
         num_answers: How many answers could be compared, over all runs; zero if the records hold none.
         num_different: How many of them differ.
         num_only_first: How many only the first system has right; ``None``, as all below, if the right answers are unknown.
@@ -45,6 +47,8 @@ class PairedDifference:
     rule: str
     indices: tuple[int, ...]
     difference: Estimate
+    runs_first: int
+    runs_second: int
     num_answers: int = 0
     num_different: int = 0
     num_only_first: int | None = None
@@ -55,7 +59,11 @@ class PairedDifference:
 
 
 def paired_difference(
-    records_a: Sequence[Record], records_b: Sequence[Record], rule: str = SELECTED, ratio: float | None = None
+    records_a: Sequence[Record],
+    records_b: Sequence[Record],
+    rule: str = SELECTED,
+    ratio: float | None = None,
+    part: str = TEST,
 ) -> PairedDifference:
     """Compares two systems run by run.
 
@@ -66,26 +74,32 @@ def paired_difference(
             configuration.
         ratio: Answers in the test set for each one in the training set, for the corrected interval; by default that of
             :func:`gump.report.statistics.split_ratio`.
+        part: Where the measure is taken, ``"test"`` or ``"val"``; answers are those on the test set, and left alone for the second.
     """
     metrics = sorted({record.metric for record in (*records_a, *records_b)})
     if len(metrics) > 1:
         raise ValueError(f"'records_a' and 'records_b' must have one measure (got {', '.join(map(repr, metrics))})")
-    pairs = common_runs(records_a, records_b, rule)
+    pairs = common_runs(records_a, records_b, rule, part)
     if not pairs:
         raise ValueError(
             f"'records_a' and 'records_b' must share a run with the same test set and a number under '{rule}' (got none; they have "
             f"the runs {sorted(record.index for record in records_a)} and {sorted(record.index for record in records_b)})"
         )
-    differences = [(value_at(a, rule) or 0.0) - (value_at(b, rule) or 0.0) for a, b in pairs]
-    ratio = split_ratio([a for a, _ in pairs]) if ratio is None else ratio
+    differences = [(value_at(a, rule, part) or 0.0) - (value_at(b, rule, part) or 0.0) for a, b in pairs]
+    ratio = split_ratio([a for a, _ in pairs], part) if ratio is None else ratio
     indices = tuple(a.index for a, _ in pairs)
-    return PairedDifference(rule, indices, Estimate.of(differences, ratio), **_compare_answers(pairs, rule))
+    more, less = sum(d > 0 for d in differences), sum(d < 0 for d in differences)
+    better = (more, less) if records_a[0].higher_is_better else (less, more)
+    answers = _compare_answers(pairs, rule) if part == TEST else {}
+    return PairedDifference(rule, indices, Estimate.of(differences, ratio), *better, **answers)
 
 
-def common_runs(records_a: Sequence[Record], records_b: Sequence[Record], rule: str) -> list[tuple[Record, Record]]:
+def common_runs(
+    records_a: Sequence[Record], records_b: Sequence[Record], rule: str, part: str = TEST
+) -> list[tuple[Record, Record]]:
     """The runs that two systems have in common: with the same index, the same test set, and a number under the rule."""
-    second = {record.index: record for record in records_b if value_at(record, rule) is not None}
-    found = [(a, second[a.index]) for a in records_a if a.index in second and value_at(a, rule) is not None]
+    second = {record.index: record for record in records_b if value_at(record, rule, part) is not None}
+    found = [(a, second[a.index]) for a in records_a if a.index in second and value_at(a, rule, part) is not None]
     return sorted(((a, b) for a, b in found if a.test_index == b.test_index), key=lambda pair: pair[0].index)
 
 

@@ -22,6 +22,9 @@ PERCENT = frozenset({"accuracy", "auroc"})
 """The measures that tables give in percent. All others stand as they are: the published tables have ``"ap"`` and ``"mae"`` so."""
 
 PARTS = ("train", "val", "test")
+TEST, VALIDATION = "test", "val"
+"""The parts of a split on which results are measured; among the points of a search, the second alone."""
+
 RATIO = 1 / 8
 """Answers tested for each one trained on where a record does not say: the 80/10/10 splits of the TU protocol."""
 
@@ -125,7 +128,7 @@ class Summary:
         higher_is_better: Whether more of it is better.
         num_runs: How many runs there are.
         num_diverged: How many of them diverged.
-        estimates: By rule, of those under which a run left a number, the measure on the test set.
+        estimates: By rule, of those under which a run left a number, the measure on the test set, or on what was asked for.
         epochs: By rule, the median of the epoch that counted.
         time_s: Of all runs together; NaN if a run does not say.
     """
@@ -141,12 +144,13 @@ class Summary:
     time_s: float
 
     @classmethod
-    def of(cls, records: Sequence[Record], ratio: float | None = None) -> Self:
+    def of(cls, records: Sequence[Record], ratio: float | None = None, part: str = TEST) -> Self:
         """Summarizes runs of one configuration.
 
         Args:
             records: Its runs: one name, one variant, one measure, and every index once.
             ratio: Answers in the test set for each one in the training set; by default what :func:`split_ratio` reads from the runs.
+            part: Where the measure is taken, ``"test"`` or ``"val"``.
         """
         if not records:
             raise ValueError("'records' must hold at least one record (got none)")
@@ -161,8 +165,8 @@ class Summary:
                 f"'records' must hold each run once (got {records[0].name!r} twice at index {', '.join(map(str, twice))})"
             )
         first = records[0]
-        ratio = split_ratio(records) if ratio is None else ratio
-        values = {rule: [v for record in records if (v := value_at(record, rule)) is not None] for rule in COLUMNS}
+        ratio = split_ratio(records, part) if ratio is None else ratio
+        values = {rule: [v for record in records if (v := value_at(record, rule, part)) is not None] for rule in COLUMNS}
         epochs = {rule: [e for record in records if (e := results_at(record, rule).get("epoch")) is not None] for rule in COLUMNS}
         return cls(
             name=first.name,
@@ -177,9 +181,9 @@ class Summary:
         )
 
 
-def value_at(record: Record, rule: str) -> float | None:
-    """The measure on the test set in the unit of the tables, or ``None`` if the run left no number under the rule."""
-    value = results_at(record, rule).get("test")
+def value_at(record: Record, rule: str, part: str = TEST) -> float | None:
+    """The measure on a part of the split in the unit of the tables, or ``None`` if the run left no number under the rule."""
+    value = results_at(record, rule).get(part)
     return None if value is None or not math.isfinite(value) else unit(record.metric) * value
 
 
@@ -195,8 +199,8 @@ def resolve(record: Record, rule: str) -> str:
     return record.select if rule == SELECTED else rule
 
 
-def split_ratio(records: Sequence[Record]) -> float:
-    """Answers in the test set for each one in the training set, for the correction of Nadeau and Bengio.
+def split_ratio(records: Sequence[Record], part: str = TEST) -> float:
+    """Answers in the test set, or the validation set, for each one in the training set, for the correction of Nadeau and Bengio.
 
     The correction is for test sets drawn anew in each run. Where all runs share one test set (an official split, a test set held out
     beforehand), or do not say which they had, it does not apply, and the ratio is NaN: the interval then speaks of seeds and training
@@ -219,8 +223,8 @@ def split_ratio(records: Sequence[Record]) -> float:
     if len(share) < 2 or sum(share.values()) > 1:
         return RATIO
     rest = 1 - sum(share.values())
-    train, test = share.get("train", rest), share.get("test", rest)
-    return test / train if train > 0 else RATIO
+    train, measured = share.get("train", rest), share.get(part, rest)
+    return measured / train if train > 0 else RATIO
 
 
 def _is_share(value: Any) -> bool:

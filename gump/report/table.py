@@ -202,8 +202,8 @@ def _notes(group: Sequence[Record]) -> list[str]:
     notes += [f"Run {r.index} diverged{': ' + r.note.strip() if r.note.strip() else ''}." for r in group if r.status == "diverged"]
     if (published := group[0].published).get("value") is None and published.get("source"):
         notes.append(f"Published: {published['source']}.")
-    if differing := sorted({key for r in group[1:] for key in _differing(group[0].settings, r.settings)}):
-        notes.append(f"The runs were not all made with the same settings: {', '.join(differing)} differ.")
+    if other := sorted({key for r in group[1:] for key in differing(group[0].settings, r.settings)}):
+        notes.append(f"The runs were not all made with the same settings: {', '.join(other)} differ.")
     if len({json.dumps(r.published, sort_keys=True) for r in group}) > 1:
         notes.append("The runs do not carry the same published number; that of the first one is shown.")
     if any(r.provenance.get("clean") is False for r in group):
@@ -215,13 +215,13 @@ def _notes(group: Sequence[Record]) -> list[str]:
     return notes
 
 
-def _differing(a: Any, b: Any, prefix: str = "") -> list[str]:
+def differing(a: Any, b: Any, prefix: str = "") -> list[str]:
     """The settings that differ. One that a table lacks is newer than the record, and had its default: `gump run` takes no others together."""
     if isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
         a, b = dict(enumerate(a)), dict(enumerate(b))
     if isinstance(a, dict) and isinstance(b, dict):
         keys = [key for key in {**a, **b} if not prefix or (key in a and key in b)]
-        return [k for key in keys for k in _differing(a.get(key), b.get(key), f"{prefix}.{key}" if prefix else str(key))]
+        return [k for key in keys for k in differing(a.get(key), b.get(key), f"{prefix}.{key}" if prefix else str(key))]
     return [] if a == b else [prefix]
 
 

@@ -26,11 +26,34 @@ def test_difference_agrees_with_the_paired_test_of_scipy(runs: Any) -> None:
     assert found.difference.corrected_p_value > found.difference.p_value
 
 
+def test_runs_that_each_wins_are_counted_and_of_an_error_less_is_better(runs: Any) -> None:
+    values = [0.8, 0.9, 0.7, 0.5], [0.7, 0.7, 0.7, 0.6]
+    found = paired_difference(*map(runs, values))
+    assert (found.runs_first, found.runs_second) == (2, 1), "and one is even"
+    found = paired_difference(*(runs(v, metric="mae", higher_is_better=False) for v in values))
+    assert (found.runs_first, found.runs_second) == (1, 2)
+
+
+def test_validation_is_compared_without_the_test_set_if_that_is_asked_for(runs: Any) -> None:
+    a, b = (with_answers(runs([0.9, 0.9, 0.9]), [[0, 1]] * 3, [[0, 1]] * 3) for _ in range(2))
+    for records, values in ((a, [0.6, 0.7, 0.8]), (b, [0.5, 0.5, 0.5])):
+        for record, value in zip(records, values, strict=True):
+            record.results["loss"]["val"] = value
+            record.settings["protocol"] = {"kind": "fresh", "train": 0.5, "val": 0.1}
+    found = paired_difference(a, b, part="val")
+    assert found.difference.mean == pytest.approx(20)
+    assert found.difference.corrected_error == pytest.approx(10 * math.sqrt(1 / 3 + 1 / 5)), "a fifth of the training set"
+    assert (found.num_answers, found.graphs_first) == (0, None)
+    del a[0].results["loss"]["val"]
+    assert paired_difference(a, b, part="val").indices == (1, 2)
+
+
 def test_swapping_changes_only_the_sign(runs: Any) -> None:
     a, b = runs([0.8, 0.9, 0.7]), runs([0.7, 0.75, 0.72])
     there, back = paired_difference(a, b), paired_difference(b, a)
     assert there.difference.mean == pytest.approx(-back.difference.mean)
     assert there.difference.corrected_p_value == pytest.approx(back.difference.corrected_p_value)
+    assert (there.runs_first, there.runs_second) == (back.runs_second, back.runs_first)
 
 
 def test_only_runs_with_equal_index_and_test_set_and_a_number_are_compared(runs: Any) -> None:

@@ -114,6 +114,17 @@ def test_ratio_is_read_from_the_protocol(protocol: Any, ratio: float, runs: Any)
     assert split_ratio(runs([0.5, 0.5], settings={"protocol": protocol})) == pytest.approx(ratio)
 
 
+def test_validation_has_its_own_values_and_share(runs: Any) -> None:
+    records = runs([0.5, 0.7], settings={"protocol": {"kind": "fresh", "train": 0.5, "val": 0.1}})
+    for record, value in zip(records, (0.2, 0.4), strict=True):
+        record.results["loss"]["val"] = value
+    assert (split_ratio(records), split_ratio(records, "val")) == pytest.approx((4 / 5, 1 / 5))
+    found = Summary.of(records, part="val").estimates
+    assert found["loss"].mean == pytest.approx(30)
+    assert found["loss"].corrected_error == pytest.approx(20 / math.sqrt(2) * math.sqrt(1 / 2 + 1 / 5))
+    assert "metric" not in found, "no run left a number there"
+
+
 @pytest.mark.parametrize("test_index", [[3, 4, 5], []])
 def test_there_is_no_correction_where_test_sets_are_shared_or_unknown(test_index: list[int], runs: Any) -> None:
     records = runs([0.5, 0.6, 0.7], test_index=test_index)
