@@ -10,6 +10,7 @@ if not all(map(find_spec, ("lightning_fabric", "pandas", "rich", "torchmetrics",
 import typer
 
 from gump.cli.best import best
+from gump.cli.compare import compare
 from gump.cli.diagnose import diagnose
 from gump.cli.explore import explore
 from gump.cli.figure import figure
@@ -31,6 +32,7 @@ app.command("list")(list_command)
 app.command()(run)
 app.command()(report)
 app.command()(best)
+app.command()(compare)
 app.command()(diagnose)
 app.command()(explore)
 app.command()(figure)

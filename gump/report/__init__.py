@@ -1,5 +1,6 @@
 """From records to a page: ours beside the published numbers."""
 
+from gump.report.against import Standing, against_first
 from gump.report.comparisons import comparisons
 from gump.report.figure import bar_figure, curve_figure, save_figure
 from gump.report.layout import markdown
@@ -12,7 +13,9 @@ from gump.report.table import table
 __all__ = [
     "Estimate",
     "PairedDifference",
+    "Standing",
     "Summary",
+    "against_first",
     "bar_figure",
     "comparisons",
     "curve_figure",
