@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import multiprocessing
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from torch_geometric.data import Data
 
 from gump.datasets.cache import Arrays, to_graphs
+
+T = TypeVar("T")
 
 ATOM_FEATURES: dict[str, tuple[Any, ...]] = {
     "atomic number": (*range(1, 119), "other"),
@@ -90,8 +95,34 @@ def read_molecule(smiles: str) -> Molecule:
     )
 
 
+def read_molecules(smiles: Sequence[str], read: Callable[[str], T]) -> list[T]:
+    """Reads molecules on all cores, where processes can be forked, and shows how far it is.
+
+    Args:
+        smiles: The molecules.
+        read: What is done with each, such as :func:`read_molecule`.
+    """
+    import_rdkit()
+    workers = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1, 16)
+    if workers == 1 or len(smiles) < 1000 or "fork" not in multiprocessing.get_all_start_methods():
+        return list(_progress(map(read, smiles), len(smiles)))
+    with ProcessPoolExecutor(workers, multiprocessing.get_context("fork")) as pool:
+        return list(_progress(pool.map(read, smiles, chunksize=64), len(smiles)))
+
+
+def _progress(molecules: Iterable[T], total: int) -> Iterator[T]:
+    """Shows a bar while molecules are read, if ``rich`` is installed."""
+    try:
+        from rich.console import Console
+        from rich.progress import track
+    except ImportError:
+        yield from molecules
+    else:
+        yield from track(molecules, "Reading molecules", total, console=Console(stderr=True), transient=True)
+
+
 def read_smiles(smiles: str) -> Data:
-    """Makes a graph of a SMILES string as the loaders of Peptides and ogbg-molhiv have it, for a model that was trained on them.
+    """Makes a graph of a SMILES string as the loaders of molecules have it, for a model that was trained on them.
 
     Args:
         smiles: The molecule.

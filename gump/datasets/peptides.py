@@ -6,10 +6,7 @@ import csv
 import gzip
 import io
 import json
-import multiprocessing
-import os
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +14,7 @@ import torch
 
 from gump.datasets.cache import Arrays, cached, to_graphs
 from gump.datasets.dataset import Dataset
-from gump.datasets.molecule import ATOM_SIZES, BOND_SIZES, Molecule, import_rdkit, molecule_arrays, rdkit_version, read_molecule
+from gump.datasets.molecule import ATOM_SIZES, BOND_SIZES, molecule_arrays, rdkit_version, read_molecule, read_molecules
 from gump.datasets.pickles import unpickle_arrays
 from gump.datasets.raw import Location, download_file, find_raw, parse_table, read_raw
 
@@ -141,7 +138,7 @@ def _read(folder: str, table: Path, split_paths: dict[str, Path]) -> Arrays:
     }
     if not np.array_equal(np.sort(np.concatenate(list(split.values()))), np.arange(len(rows))):
         raise ValueError(f"the files under {split_paths['train'].parent} must share the {len(rows):,} rows of {table} among them")
-    return {**molecule_arrays(_molecules([row["smiles"] for row in rows])), **answers, **split}
+    return {**molecule_arrays(read_molecules([row["smiles"] for row in rows], read_molecule)), **answers, **split}
 
 
 def _rows(path: Path, content: bytes) -> list[dict[str, str]]:
@@ -169,24 +166,3 @@ def _structure(path: Path, rows: Sequence[dict[str, str]]) -> np.ndarray:
     if not np.isfinite(values).all():
         raise ValueError(f"{path} must have finite numbers only")
     return values
-
-
-def _molecules(smiles: Sequence[str]) -> list[Molecule]:
-    """Reads molecules on all cores, where processes can be forked."""
-    import_rdkit()
-    workers = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1, 16)
-    if workers == 1 or len(smiles) < 1000 or "fork" not in multiprocessing.get_all_start_methods():
-        return list(_progress(map(read_molecule, smiles), len(smiles)))
-    with ProcessPoolExecutor(workers, multiprocessing.get_context("fork")) as pool:
-        return list(_progress(pool.map(read_molecule, smiles, chunksize=64), len(smiles)))
-
-
-def _progress(molecules: Iterable[Molecule], total: int) -> Iterator[Molecule]:
-    """Shows a bar while molecules are read, if ``rich`` is installed."""
-    try:
-        from rich.console import Console
-        from rich.progress import track
-    except ImportError:
-        yield from molecules
-    else:
-        yield from track(molecules, "Reading molecules", total, console=Console(stderr=True), transient=True)

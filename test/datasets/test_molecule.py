@@ -7,7 +7,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from gump.datasets.molecule import ATOM_SIZES, BOND_SIZES, DESCRIPTORS, read_molecule
+from gump.datasets.molecule import ATOM_SIZES, BOND_SIZES, DESCRIPTORS, read_molecule, read_molecules
 
 pytest.importorskip("rdkit")
 
@@ -66,6 +66,13 @@ def test_without_rdkit_the_error_says_how_to_get_it(monkeypatch: pytest.MonkeyPa
     monkeypatch.setitem(sys.modules, "rdkit", None)
     with pytest.raises(ImportError, match=r"pip install 'torch-gump\[mol\]'"):
         read_molecule("C")
+
+
+def test_cores_change_nothing() -> None:
+    smiles = ["C" * (1 + i % 7) for i in range(1000)]
+    molecules = read_molecules(smiles, read_molecule)
+    assert len(molecules) == 1000
+    assert all(len(molecule.atoms) == len(text) for molecule, text in zip(molecules, smiles, strict=True))
 
 
 def test_features_of_molhiv_come_out_again(data_root: Path) -> None:

@@ -13,8 +13,8 @@ import torch
 
 from gump.datasets import load_peptides, peptides, read_smiles, statistics
 from gump.datasets.checksums import MD5, SHA256
-from gump.datasets.molecule import molecule_arrays, read_molecule
-from gump.datasets.peptides import _molecules, _rows, standardize
+from gump.datasets.molecule import molecule_arrays, read_molecule, read_molecules
+from gump.datasets.peptides import _rows, standardize
 from gump.datasets.raw import read_raw
 
 pytest.importorskip("rdkit")
@@ -190,18 +190,11 @@ def test_real_peptides(data_root: Path) -> None:
     path = data_root / "peptides-functional" / "raw" / peptides.CSV["peptides-functional"]
     rows = _rows(path, read_raw(path, f"peptides-functional/raw/{path.name}"))
     assert len(rows) == 15535
-    arrays = molecule_arrays(_molecules([row["smiles"] for row in rows[:100]]))
+    arrays = molecule_arrays(read_molecules([row["smiles"] for row in rows[:100]], read_molecule))
     assert arrays["num_nodes"].size == 100
     assert arrays["x"].shape == (arrays["num_nodes"].sum(), 9)
     assert arrays["edge_index"].shape == (2, arrays["num_edges"].sum())
     assert arrays["num_nodes"].mean() == pytest.approx(151, rel=0.2)
-
-
-def test_cores_change_nothing() -> None:
-    smiles = ["C" * (1 + i % 7) for i in range(1000)]
-    molecules = _molecules(smiles)
-    assert len(molecules) == 1000
-    assert all(len(molecule.atoms) == len(text) for molecule, text in zip(molecules, smiles, strict=True))
 
 
 @pytest.mark.slow
