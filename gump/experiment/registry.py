@@ -18,6 +18,7 @@ DATASETS: dict[str, Callable[..., Dataset]] = {
     "molhiv": datasets.load_molhiv,
     "peptides": datasets.load_peptides,
     "planetoid": datasets.load_planetoid,
+    "smiles": datasets.load_smiles,
     "transfer": datasets.load_transfer,
     "tu": datasets.load_tu,
 }

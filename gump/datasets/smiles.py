@@ -1,0 +1,133 @@
+"""Molecules of the user's own: a table with a column of SMILES."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from gump.datasets.cache import Arrays, cached, to_graphs
+from gump.datasets.dataset import Dataset
+from gump.datasets.molecule import ATOM_SIZES, BOND_SIZES, Molecule, molecule_arrays, rdkit_version, read_molecule, read_molecules
+from gump.datasets.raw import Location
+from gump.datasets.table import SHOWN, Table, read_table, shown_lines
+from gump.datasets.targets import answers, choose_targets, choose_task
+
+PARTS = {"train": "train", "val": "val", "valid": "val", "validation": "val", "test": "test"}
+"""What the column of the split may say, and which part it is."""
+
+
+def load_smiles(
+    path: Location,
+    smiles: str = "smiles",
+    targets: str | list[str] | None = None,
+    task: str | None = None,
+    split: str | None = "split",
+    skip_invalid: bool = False,
+    cache: Location | bool | None = None,
+) -> Dataset:
+    """Reads molecules and what is asked about them from a table of your own, with a line for each and a column of SMILES.
+
+    The file is a ``.csv`` or ``.tsv``, packed as ``.gz`` or not, whose first line names the columns. Molecules become graphs with the features of the
+    Open Graph Benchmark, as :func:`read_smiles` has them: nine categories for atoms, three for bonds, hydrogen left implicit. Salts, single atoms
+    and molecules that occur twice are molecules like any others.
+
+    Labels that are missing (an empty cell, or ``NaN``) count for nothing in loss and measure, for the tasks ``"binary"`` and ``"multilabel"``; other
+    tasks refuse them. Classes are numbered in the order of their numbers or of the alphabet. Regressands stay in the unit of the file, so a
+    column whose numbers are far from one is better scaled before.
+
+    The first call takes a second or so for a thousand molecules, for RDKit has to read them; later ones read the cache.
+
+    Args:
+        path: The file; a relative path is one from the present folder.
+        smiles: The column of SMILES, which may be written in capitals in the file.
+        targets: The columns that are asked for; by default the only one that holds numbers, or all of these where they hold nothing but zeros
+            and ones.
+        task: ``"binary"``, ``"multilabel"``, ``"multiclass"`` or ``"regression"``. By default zeros and ones are labels, words are classes and
+            fractions regressands; whole numbers in a single column need the word.
+        split: The column of the official split, which says ``train``, ``val`` (or ``valid``) or ``test`` in every line; ``None`` for none, even where
+            there is a column of that name.
+        skip_invalid: Whether to leave out, with a warning, what RDKit cannot read; otherwise it is an error.
+        cache: As for :func:`load_tu`. Another version of RDKit makes another entry, since it may see molecules otherwise.
+    """
+    path = Path(path).expanduser()
+    table = read_table(path)
+    column = _smiles_column(table, smiles)
+    parts = _split_column(table, split)
+    names = choose_targets(table, targets, (column, split, "split"))
+    task = choose_task(table, names, task)
+    name = Path(path.name.removesuffix(".gz")).stem
+    settings = {"smiles": column, "rdkit": rdkit_version()}
+    arrays = cached(cache, name, settings, [path], lambda: _read(table, column))
+    valid = arrays["valid"]
+    note = ""
+    if not valid.all():
+        if not skip_invalid:
+            raise _unreadable(table, column, ~valid)
+        note = f"{(~valid).sum():,} of {valid.size:,} molecules were left out, which RDKit could not read"
+        warnings.warn(f"{path}: {note} ({shown_lines(table.lines[~valid])})", stacklevel=2)
+    y = answers(table, names, task, valid)
+    return Dataset(
+        name=name,
+        graphs=to_graphs({**arrays, "y": y}),
+        task=task,
+        num_targets=int(y.max()) + 1 if task == "multiclass" else len(names),
+        split=None if parts is None else {part: torch.from_numpy(np.flatnonzero(parts[valid] == part)) for part in PARTS.values()},
+        x_sizes=ATOM_SIZES,
+        edge_sizes=BOND_SIZES,
+        note=note,
+    )
+
+
+def _smiles_column(table: Table, smiles: str) -> str:
+    """The name of a column as the file has it."""
+    alike = [name for name in table.columns if name.lower() == smiles.lower()]
+    if smiles not in alike and len(alike) != 1:
+        raise ValueError(f"'smiles' must be a column of {table.path} (got {smiles!r}; there are: {table.names()})")
+    return smiles if smiles in alike else alike[0]
+
+
+def _split_column(table: Table, split: str | None) -> np.ndarray | None:
+    """The part that every row is in, if the table says so."""
+    if split is None or (split == "split" and split not in table.columns):
+        return None
+    if split not in table.columns:
+        raise ValueError(f"'split' must be a column of {table.path} (got {split!r}; there are: {table.names()})")
+    cells = table.columns[split]
+    if other := [i for i, cell in enumerate(cells) if cell.lower() not in PARTS]:
+        raise ValueError(
+            f"'split' must be a column that says 'train', 'val' or 'test' in every line of {table.path} (got {cells[other[0]]!r} in line "
+            f'{table.lines[other[0]]}); pass split=None (split = "none" in a configuration) to do without'
+        )
+    return np.array([PARTS[cell.lower()] for cell in cells])
+
+
+def _read(table: Table, column: str) -> Arrays:
+    """Reads the molecules that RDKit understands; ``valid`` says which rows they are."""
+    found = read_molecules(table.columns[column], _molecule)
+    molecules, valid = [each for each in found if each is not None], np.array([each is not None for each in found])
+    if not molecules:
+        raise _unreadable(table, column, ~valid)
+    arrays = molecule_arrays(molecules)
+    return {key: array for key, array in arrays.items() if key != "descriptors"} | {"valid": valid}
+
+
+def _molecule(smiles: str) -> Molecule | None:
+    """A molecule with an atom at least; ``None`` for what is none."""
+    try:
+        molecule = read_molecule(smiles)
+    except ValueError:
+        return None
+    return molecule if len(molecule.atoms) else None
+
+
+def _unreadable(table: Table, column: str, wrong: np.ndarray) -> ValueError:
+    first = np.flatnonzero(wrong)[:SHOWN].tolist()
+    shown = ", ".join(f"{table.columns[column][row]!r} in line {table.lines[row]}" for row in first)
+    more = f" and {wrong.sum() - SHOWN:,} more" if wrong.sum() > SHOWN else ""
+    return ValueError(
+        f"{table.path} must have molecules that RDKit understands in its column {column!r} (got {shown}{more}, of {wrong.size:,}); correct "
+        "them, or pass skip_invalid=True (skip_invalid = true in a configuration) to leave them out"
+    )

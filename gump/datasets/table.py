@@ -1,0 +1,105 @@
+"""Tables of the user's own: named columns, as text."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from gump.datasets.raw import read_raw
+
+DELIMITERS = {".csv": ",", ".tsv": "\t"}
+"""By the ending of a file, which may have a ``.gz`` behind it."""
+
+MISSING = frozenset({"", "na", "n/a", "nan", "none", "null"})
+"""How a cell says that it has no value, in lower case."""
+
+BOOLEANS = {"false": 0.0, "true": 1.0}
+SHOWN = 5
+"""How many lines an error names."""
+
+
+class Table(NamedTuple):
+    """A table with a name for every column.
+
+    Args:
+        path: The file.
+        columns: The cells of each column, without spaces around them.
+        lines: The line of every row in the file, counted from one.
+    """
+
+    path: Path
+    columns: dict[str, list[str]]
+    lines: np.ndarray
+
+    def numbers(self, column: str) -> np.ndarray | None:
+        """The numbers of a column, NaN where there is none, and ones and zeros for true and false; ``None`` if something in it is no number."""
+        numbers = [parse_number(cell) for cell in self.columns[column]]
+        return None if None in numbers else np.array(numbers, dtype=np.float64)
+
+    def names(self, but: Sequence[str | None] = ()) -> str:
+        """The columns, or those but some, for errors."""
+        return ", ".join(repr(name) for name in self.columns if name not in but)
+
+
+def read_table(path: Path) -> Table:
+    """Reads a file of values with commas (``.csv``) or tabs (``.tsv``) between them, packed (``.gz``) or not, whose first line names the columns.
+
+    Columns without a name, such as the row numbers that pandas writes, and rows without a value are left out.
+
+    Args:
+        path: The file.
+    """
+    ending = Path(path.name.removesuffix(".gz")).suffix.lower()
+    if ending not in DELIMITERS:
+        raise ValueError(f"'path' must end in .csv, .csv.gz, .tsv or .tsv.gz (got '{path}')")
+    if not path.is_file():
+        raise FileNotFoundError(f"'path' must be a table, such as molecules.csv (got '{path}', which is no file)")
+    try:
+        text = read_raw(path).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} must be text in UTF-8 (got something else)") from error
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=DELIMITERS[ending], strict=True)
+    try:
+        header = [name.strip() for name in next(reader, [])]
+        rows = [(reader.line_num, row) for row in reader if any(cell.strip() for cell in row)]
+    except csv.Error as error:
+        raise ValueError(f"{path} must be a table with quotes that are closed ({error} in line {reader.line_num})") from error
+    if twice := [name for i, name in enumerate(header) if name and name in header[:i]]:
+        raise ValueError(f"{path} must name every column once in its first line (got {twice[0]!r} twice)")
+    if wrong := [(line, len(row)) for line, row in rows if len(row) != len(header)]:
+        raise ValueError(
+            f"{path} must have {len(header)} values in every line, as many as the first one names (got {wrong[0][1]} in line {wrong[0][0]})"
+        )
+    if not rows:
+        raise ValueError(f"{path} must have a first line with names and a line of values at least (got none)")
+    cells = zip(*(row for _, row in rows), strict=True)
+    columns = {name: [cell.strip() for cell in column] for name, column in zip(header, cells, strict=True) if name}
+    return Table(path, columns, np.array([line for line, _ in rows]))
+
+
+def shown_lines(lines: np.ndarray) -> str:
+    """The first of some lines, for errors.
+
+    Example:
+        >>> shown_lines(np.array([3])), shown_lines(np.arange(2, 12))
+        ('line 3', 'lines 2, 3, 4, 5, 6 and 5 more')
+    """
+    first = ", ".join(map(str, lines[:SHOWN].tolist()))
+    more = f" and {len(lines) - SHOWN:,} more" if len(lines) > SHOWN else ""
+    return f"line{'s' if len(lines) > 1 else ''} {first}{more}"
+
+
+def parse_number(cell: str) -> float | None:
+    """The number in a cell, NaN if it is empty; ``None`` for what is no number."""
+    word = cell.lower()
+    if word in MISSING:
+        return float("nan")
+    try:
+        return BOOLEANS[word] if word in BOOLEANS else float(word)
+    except ValueError:
+        return None

@@ -1,0 +1,137 @@
+"""What a table asks about its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from gump.datasets.dataset import TASKS
+from gump.datasets.table import MISSING, Table, parse_number, shown_lines
+
+
+def choose_targets(table: Table, targets: str | Sequence[str] | None, others: Sequence[str | None]) -> list[str]:
+    """The columns that are asked for: the given ones, or else those that can be meant.
+
+    Without names it is the only column of numbers, or all of them where they hold nothing but zeros and ones. Of several other ones some may
+    be numbers of rows or properties that are known, which nobody but the user can tell.
+
+    Args:
+        table: The table.
+        targets: Names of columns.
+        others: Columns that are something else.
+    """
+    if targets is None:
+        return _only_targets(table, others)
+    names = [targets] if isinstance(targets, str) else list(targets)
+    if not names or len(set(names)) < len(names):
+        raise ValueError(f"'targets' must name a column at least, and none twice (got {names})")
+    for name in names:
+        if name not in table.columns or name in others:
+            raise ValueError(f"'targets' must be columns of {table.path} (got {name!r}; there are: {table.names(others)})")
+        if all(cell.lower() in MISSING for cell in table.columns[name]):
+            raise ValueError(f"'targets' must be columns with values (got {name!r}, which is empty in {table.path})")
+    return names
+
+
+def _only_targets(table: Table, others: Sequence[str | None]) -> list[str]:
+    found = {name: numbers for name in table.columns if name not in others and (numbers := table.numbers(name)) is not None}
+    found = {name: numbers for name, numbers in found.items() if not np.isnan(numbers).all()}
+    if len(found) == 1 or (found and all(_are_labels(numbers).all() for numbers in found.values())):
+        return list(found)
+    several = f"{table.path} has several columns of numbers: {', '.join(map(repr, found))}"
+    none = f"{table.path} has no other column of numbers: {table.names(others) or 'it has no other column at all'}"
+    raise ValueError(f"'targets' must name the columns that are asked for, since {several if found else none}")
+
+
+def choose_task(table: Table, targets: Sequence[str], task: str | None) -> str:
+    """The given task, or else the one that the values of the targets show.
+
+    Zeros and ones are labels (``"binary"``, or ``"multilabel"`` of several columns); fractions, or several columns of other numbers,
+    ``"regression"``; words ``"multiclass"``. Whole numbers in a single column can be classes or counts: that is for the user to say.
+    """
+    if task is not None:
+        if task not in TASKS:
+            raise ValueError(f"'task' must be one of {', '.join(map(repr, TASKS))} (got {task!r})")
+        if task in ("binary", "multiclass") and len(targets) > 1:
+            raise ValueError(f"'task' must be 'multilabel' or 'regression' for several targets (got {task!r} for {len(targets)})")
+        return task
+    columns = [table.numbers(name) for name in targets]
+    numbers = [column for column in columns if column is not None]
+    if len(numbers) < len(columns):
+        return "multiclass" if len(targets) == 1 else "regression"  # which refuses words by their line
+    if all(_are_labels(column).all() for column in numbers):
+        return "binary" if len(targets) == 1 else "multilabel"
+    known = numbers[0][~np.isnan(numbers[0])]
+    if len(targets) > 1 or (known != np.floor(known)).any():
+        return "regression"
+    raise ValueError(
+        f"'task' must be given for {targets[0]!r}, whose whole numbers may be classes or amounts: 'multiclass' or 'regression' (got none)"
+    )
+
+
+def answers(table: Table, targets: Sequence[str], task: str, rows: np.ndarray) -> np.ndarray:
+    """The targets as a :class:`~gump.datasets.dataset.Dataset` has them, for some rows of a table; refuses values that the task does not have.
+
+    Args:
+        table: The table.
+        targets: Names of columns.
+        task: What they are.
+        rows: Which rows are asked for, as a mask.
+    """
+    lines = table.lines[rows]
+    if task == "multiclass":
+        return _classes(table, targets[0], rows)
+    columns = []
+    for name in targets:
+        column = table.numbers(name)
+        if column is None:
+            raise ValueError(f"{name!r} must hold numbers for task {task!r} (got {_first_word(table, name)} of {table.path})")
+        columns.append(column[rows])
+    y = np.stack(columns, axis=1)
+    missing = np.isnan(y)
+    if task == "regression":
+        _refuse(
+            missing, lines, targets, f"must have a number in every line of {table.path} for task 'regression' (got none in {{}})"
+        )
+        with np.errstate(over="ignore"):
+            infinite = ~missing & ~np.isfinite(y.astype(np.float32))
+        _refuse(infinite, lines, targets, f"must be finite in single precision in every line of {table.path} (not so in {{}})")
+    else:
+        wrong = ~_are_labels(y)
+        _refuse(wrong, lines, targets, f"must be 0, 1 or empty in every line of {table.path} for task {task!r} (not so in {{}})")
+    if task == "binary" and np.unique(y[~missing]).size < 2:
+        raise ValueError(f"{targets[0]!r} must have both zeros and ones for task 'binary' (got one of them in all of {table.path})")
+    return y.astype(np.float32)
+
+
+def _classes(table: Table, name: str, rows: np.ndarray) -> np.ndarray:
+    """The classes of a column in the order of their numbers or, if they are words, of the alphabet."""
+    column, cells = table.numbers(name), np.array(table.columns[name])
+    values, lines = (cells if column is None else column)[rows], table.lines[rows]
+    missing = np.isin(np.char.lower(cells[rows]), list(MISSING))
+    _refuse(missing, lines, [name], f"must have a class in every line of {table.path} for task 'multiclass' (got none in {{}})")
+    if column is not None:
+        fractions = ~np.isfinite(values) | (values != np.floor(values))
+        _refuse(fractions, lines, [name], f"must be whole numbers or words in {table.path} for task 'multiclass' (not so in {{}})")
+    classes, y = np.unique(values, return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(f"{name!r} must have two classes at least for task 'multiclass' (got {len(classes)} in {table.path})")
+    return y.astype(np.int64)
+
+
+def _are_labels(numbers: np.ndarray) -> np.ndarray:
+    return np.isnan(numbers) | (numbers == 0) | (numbers == 1)
+
+
+def _first_word(table: Table, name: str) -> str:
+    """The first cell of a column that is no number, and its line."""
+    row = next(row for row, cell in enumerate(table.columns[name]) if parse_number(cell) is None)
+    return f"{table.columns[name][row]!r} in line {table.lines[row]}"
+
+
+def _refuse(wrong: np.ndarray, lines: np.ndarray, targets: Sequence[str], message: str) -> None:
+    """Refuses a table by the first target that has something wrong."""
+    for name, column in zip(targets, wrong.reshape(len(lines), -1).T, strict=True):
+        if column.any():
+            raise ValueError(f"{name!r} {message.format(shown_lines(lines[column]))}")

@@ -1,0 +1,237 @@
+import gzip
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from gump.datasets import load_smiles, read_smiles, smiles
+from gump.experiment.task import TASKS
+
+pytest.importorskip("rdkit")
+
+MOLECULES = ["CCO", "c1ccccc1", "[Na+]", "CCO", "CC(=O)[O-].[Na+]"]
+
+
+def write(path: Path, *lines: str) -> Path:
+    path.write_text("".join(f"{line}\n" for line in lines))
+    return path
+
+
+def table(path: Path, **columns: list[Any]) -> Path:
+    rows = zip(*columns.values(), strict=True)
+    return write(path, ",".join(columns), *(",".join(map(str, row)) for row in rows))
+
+
+def answers(dataset: Any) -> Any:
+    return torch.cat([graph.y for graph in dataset]).tolist()
+
+
+def test_a_regression_on_molecules_among_them_single_atoms_salts_and_one_twice(tmp_path: Path) -> None:
+    path = table(tmp_path / "esol.csv", smiles=MOLECULES, solubility=[1.5, -2, 3, 1.25, 0])
+    for _ in range(2):  # from the file, then from the cache
+        dataset = load_smiles(path)
+        assert repr(dataset) == "Dataset('esol', 5 graphs, regression of graphs, num_targets=1)"
+        assert answers(dataset) == [[1.5], [-2], [3], [1.25], [0]]
+        assert (dataset.split, dataset.note, dataset.num_features, dataset.num_edge_features) == (None, "", 9, 3)
+        for text, graph in zip(MOLECULES, dataset, strict=True):
+            alone = read_smiles(text)
+            assert all(torch.equal(alone[key], graph[key]) for key in ("x", "edge_index", "edge_attr"))
+    assert (dataset[2].num_nodes, dataset[2].num_edges) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("cells", "task", "found", "expected"),
+    [
+        (["0", "1", "", "1", "0"], None, "binary", [[0], [1], [None], [1], [0]]),
+        (["False", "true", "False", "True", "TRUE"], None, "binary", [[0], [1], [0], [1], [1]]),
+        (["0", "1", "0", "1", "0"], "multilabel", "multilabel", [[0], [1], [0], [1], [0]]),
+        (["0", "1", "0", "1", "0"], "multiclass", "multiclass", [0, 1, 0, 1, 0]),
+        (["0.5", "1", "2e1", "-1", "0"], None, "regression", [[0.5], [1], [20], [-1], [0]]),
+        (["10", "9", "9", "10", "-1"], "multiclass", "multiclass", [2, 1, 1, 2, 0]),
+        (["10", "9", "9", "10", "-1"], "regression", "regression", [[10], [9], [9], [10], [-1]]),
+        (["toxic", "safe", "safe", "odd", "toxic"], None, "multiclass", [2, 1, 1, 0, 2]),
+    ],
+)
+def test_the_task_is_told_from_the_values_or_given(
+    tmp_path: Path, cells: list[str], task: str | None, found: str, expected: list[Any]
+) -> None:
+    dataset = load_smiles(table(tmp_path / "a.csv", smiles=MOLECULES, y=cells), targets="y", task=task)
+    y = [[None if value != value else value for value in row] if isinstance(row, list) else row for row in answers(dataset)]
+    assert (dataset.task, y) == (found, expected)
+    assert dataset.num_targets == (max(expected) + 1 if found == "multiclass" else 1)
+
+
+def test_labels_that_are_missing_count_for_nothing(tmp_path: Path) -> None:
+    path = table(tmp_path / "tox.csv", id=list("abcde"), a=[0, 1, "", "NaN", 1], smiles=MOLECULES, b=["nan", 1, 0, 1, "NA"])
+    dataset = load_smiles(path)
+    assert (dataset.task, dataset.num_targets) == ("multilabel", 2)
+    y = torch.cat([graph.y for graph in dataset])
+    assert y.isnan().sum(dim=0).tolist() == [2, 2]
+    out = torch.zeros(5, 2, requires_grad=True)
+    loss = TASKS[dataset.task].loss(out, y)
+    assert loss.item() == pytest.approx(torch.tensor(2.0).log().item())
+    loss.backward()
+    assert (out.grad == 0).equal(y.isnan())
+    assert TASKS[dataset.task].judge(out, y).isfinite()
+
+
+def test_targets_are_taken_in_the_order_that_they_are_named_in(tmp_path: Path) -> None:
+    path = table(tmp_path / "a.csv", row=range(5), smiles=MOLECULES, a=[1, 2, 3, 4, 5], b=[6, 7, 8, 9, 0])
+    dataset = load_smiles(path, targets=["b", "a"])
+    assert (dataset.task, answers(dataset)[0]) == ("regression", [6, 1])
+
+
+@pytest.mark.parametrize("ending", [".csv", ".csv.gz", ".tsv", ".tsv.gz", ".CSV"])
+def test_files_as_they_come(tmp_path: Path, ending: str) -> None:
+    between = "\t" if "tsv" in ending else ","
+    rows = [["", "SMILES", "y"], ["0", '"CCO"', "1.5"], ["1", "C", "2"], ["", "", ""]]
+    text = "\ufeff" + "\r\n".join(between.join(row) for row in rows) + "\r\n\r\n"
+    path = tmp_path / f"my.data{ending}"
+    path.write_bytes(gzip.compress(text.encode()) if ending.endswith(".gz") else text.encode())
+    dataset = load_smiles(str(path))
+    assert (dataset.name, len(dataset), answers(dataset)) == ("my.data", 2, [[1.5], [2]])
+
+
+def test_the_split_is_read_from_its_column(tmp_path: Path) -> None:
+    parts = ["train", "valid", "test", "Train", "val"]
+    path = table(tmp_path / "a.csv", smiles=MOLECULES, y=[1.5, 2, 3, 4, 5], split=parts)
+    for dataset in (load_smiles(path), load_smiles(path, split="split")):
+        assert {part: index.tolist() for part, index in dataset.split.items()} == {"train": [0, 3], "val": [1, 4], "test": [2]}
+    assert load_smiles(path, split=None).split is None
+    named = table(tmp_path / "b.csv", smiles=MOLECULES, y=[1.5, 2, 3, 4, 5], part=parts)
+    assert load_smiles(named).split is None
+    assert load_smiles(named, split="part").split["test"].tolist() == [2]
+
+
+def test_what_rdkit_cannot_read_is_named_or_left_out(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    cells, parts = ["CCO", "C(C", "", "c1cc", "N"], ["train", "train", "val", "val", "test"]
+    path = table(tmp_path / "a.csv", smiles=cells, y=[1.5, 2, 3, 4, 5], split=parts)
+    for _ in range(2):  # from the file, then from the cache
+        with pytest.raises(
+            ValueError,
+            match=r"in its column 'smiles' \(got 'C\(C' in line 3, '' in line 4, 'c1cc' in line 5, of 5\); correct .*skip_invalid=True",
+        ):
+            load_smiles(path)
+        with pytest.warns(UserWarning, match=r"a.csv: 3 of 5 molecules were left out, .* read \(lines 3, 4, 5\)") as warned:
+            dataset = load_smiles(path, skip_invalid=True)
+        assert (len(warned), warned[0].filename) == (1, __file__)
+        assert (len(dataset), answers(dataset)) == (2, [[1.5], [5]])
+        assert [index.tolist() for index in dataset.split.values()] == [[0], [], [1]]
+        assert dataset.note == "3 of 5 molecules were left out, which RDKit could not read"
+    assert "SMILES" not in capfd.readouterr().err, "RDKit is silent"
+
+
+def test_many_lines_are_named_by_the_first_and_their_number(tmp_path: Path) -> None:
+    path = table(tmp_path / "a.csv", smiles=["C", *["X"] * 8], y=[0.5] * 9)
+    with pytest.raises(ValueError, match=r"'X' in line 6, 'X' in line 7 and 3 more, of 9\)"):
+        load_smiles(path)
+    with pytest.raises(ValueError, match=r"understands in its column 'smiles' \(got 'X' in line 2"):
+        load_smiles(table(tmp_path / "b.csv", smiles=["X"], y=[0.5]), skip_invalid=True)
+
+
+def test_values_of_molecules_that_are_left_out_do_not_matter(tmp_path: Path) -> None:
+    path = table(tmp_path / "a.csv", smiles=["C", "N", "X"], y=["b", "c", "a"])
+    with pytest.warns(UserWarning, match="1 of 3 molecules"):
+        dataset = load_smiles(path, targets="y", skip_invalid=True)
+    assert (dataset.num_targets, answers(dataset)) == (2, [0, 1])
+
+
+def test_molecules_are_read_once_for_each_content_column_and_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+    real = smiles._read
+    monkeypatch.setattr(smiles, "_read", lambda t, column: read.append(column) or real(t, column))
+    path = table(tmp_path / "a.csv", smiles=MOLECULES, other=MOLECULES, y=[0, 1, 0, 1, 0])
+    load_smiles(path)
+    load_smiles(path, task="multiclass")
+    assert read == ["smiles"]
+    load_smiles(path, smiles="other", targets="y")
+    assert read == ["smiles", "other"]
+    table(path, smiles=MOLECULES[:3], y=[0, 1, 0])
+    assert len(load_smiles(path)) == 3
+    monkeypatch.setattr(smiles, "rdkit_version", lambda: "1999.1")
+    load_smiles(path)
+    load_smiles(path, cache=False)
+    assert len(read) == 5
+
+
+@pytest.mark.parametrize(
+    ("columns", "arguments", "message"),
+    [
+        ({"y": [1, 2, 3]}, {}, r"'task' must be given for 'y', whose whole .*: 'multiclass' or 'regression' \(got none\)"),
+        ({"y": [0, 1, 0]}, {"task": "labels"}, r"'task' must be one of 'multiclass', .* \(got 'labels'\)"),
+        ({"a": [1, 2, 3], "b": [0, 1, 0]}, {}, r"'targets' must name .*, since .*a.csv has several columns of numbers: 'a', 'b'"),
+        ({"a": ["x", "y", "z"]}, {}, r"'targets' must name .*, since .*a.csv has no other column of numbers: 'a'"),
+        ({}, {}, "it has no other column at all"),
+        ({"a": [0, 1, 0]}, {"targets": "b"}, r"'targets' must be columns of .*a.csv \(got 'b'; there are: 'a'\)"),
+        ({"a": [0, 1, 0]}, {"targets": "smiles"}, r"\(got 'smiles'; there are: 'a'\)"),
+        ({"a": [0, 1, 0]}, {"targets": ["a", "a"]}, r"'targets' must name a column at least, and none twice \(got \['a', 'a'\]\)"),
+        ({"a": [0, 1, 0]}, {"targets": []}, "'targets' must name a column at least"),
+        ({"a": ["", "", "na"]}, {"targets": "a"}, r"'targets' must be columns with values \(got 'a', which is empty in"),
+        ({"a": [0.5, "", ""]}, {}, r"'a' must have a number in every line of .* for task 'regression' \(got none in lines 3, 4\)"),
+        ({"a": [0.5, 1, "1e60"]}, {}, r"'a' must be finite in single precision in every line of .* \(not so in line 4\)"),
+        ({"a": [0.5, "inf", 1]}, {}, r"'a' must be finite in single precision .* \(not so in line 3\)"),
+        ({"a": [0.5, 1, "x"]}, {"targets": "a", "task": "regression"}, r"'a' must hold numbers .* \(got 'x' in line 4 of .*a.csv"),
+        ({"a": [1, 2, 3], "b": ["x", 1, 2]}, {"targets": ["a", "b"]}, r"'b' must hold numbers .* \(got 'x' in line 2 of"),
+        ({"a": [0, 1, 2]}, {"task": "binary"}, r"'a' must be 0, 1 or empty in every line of .* 'binary' \(not so in line 4\)"),
+        ({"a": [0, 0, ""]}, {}, "'a' must have both zeros and ones for task 'binary'"),
+        (
+            {"a": [0, 1, 0], "b": [1, 1, 0]},
+            {"task": "binary"},
+            r"'task' must be 'multilabel' or 'regression' .* \(got 'binary' for 2\)",
+        ),
+        ({"a": ["x", "", "y"]}, {"targets": "a"}, r"'a' must have a class in every line of .* \(got none in line 3\)"),
+        ({"a": [0, 1.5, 2]}, {"task": "multiclass"}, r"'a' must be whole numbers or words .* \(not so in line 3\)"),
+        ({"a": ["x", "x", "x"]}, {"targets": "a"}, r"'a' must have two classes at least .* \(got 1 in"),
+        ({"a": [0, 1, 0]}, {"smiles": "mol"}, r"'smiles' must be a column of .*a.csv \(got 'mol'; there are: 'smiles', 'a'\)"),
+        ({"a": [0, 1, 0]}, {"split": "part"}, r"'split' must be a column of .*a.csv \(got 'part'; there are: 'smiles', 'a'\)"),
+        (
+            {"a": [0, 1, 0], "split": ["train", "2", "test"]},
+            {},
+            r"'split' must be a column that says 'train', .* \(got '2' in line 3\); pass split=None \(split = \"none\" in a configuration\)",
+        ),
+    ],
+)
+def test_tables_that_do_not_say_what_is_asked_are_refused(
+    tmp_path: Path, columns: dict[str, list[Any]], arguments: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        load_smiles(table(tmp_path / "a.csv", smiles=["C", "N", "O"], **columns), **arguments)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"smiles,y\nC,1,2\n", r"must have 2 values in every line, as many as the first one names \(got 3 in line 2\)"),
+        (b"smiles,y\n\nC,1\nC\n", r"\(got 1 in line 4\)"),
+        (b"smiles,y,y\nC,1,2\n", r"must name every column once in its first line \(got 'y' twice\)"),
+        (b"smiles,y\n", "must have a first line with names and a line of values at least"),
+        (b"", "must have a first line with names and a line of values at least"),
+        (b'smiles,y\n"C,1\n', "must be a table with quotes that are closed"),
+        (b"\xff\xfe\x00", "must be text in UTF-8"),
+        (b"smiles;y\nC;1\n", r"'smiles' must be a column of .*\(got 'smiles'; there are: 'smiles;y'\)"),
+    ],
+)
+def test_what_is_no_table_is_refused(tmp_path: Path, content: bytes, message: str) -> None:
+    (tmp_path / "a.csv").write_bytes(content)
+    with pytest.raises(ValueError, match=message):
+        load_smiles(tmp_path / "a.csv")
+
+
+def test_files_of_another_kind_and_none_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"'path' must end in .csv, .csv.gz, .tsv or .tsv.gz \(got '.*a.xlsx'\)"):
+        load_smiles(tmp_path / "a.xlsx")
+    with pytest.raises(
+        FileNotFoundError, match=r"'path' must be a table, such as molecules.csv \(got '.*a.csv', which is no file\)"
+    ):
+        load_smiles(tmp_path / "a.csv")
+    (tmp_path / "a.csv.gz").write_bytes(gzip.compress(b"smiles,y\nC,0.5\n")[:-9])
+    with pytest.raises(ValueError, match="is damaged"):
+        load_smiles(tmp_path / "a.csv.gz")
+
+
+def test_without_rdkit_the_error_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "rdkit", None)
+    with pytest.raises(ImportError, match=r"pip install 'torch-gump\[mol\]'"):
+        load_smiles(table(tmp_path / "a.csv", smiles=["C"], y=[0.5]))
