@@ -31,6 +31,7 @@ class Dataset(Sequence[Data]):
         edge_sizes: The same for the columns of ``edge_attr``.
         note: What has to be said beside any number obtained on this data.
         fingerprint: Tells these graphs from others, where somebody has taken it.
+        scaffolds: If the graphs are molecules, a number for the scaffold of each, equal where they share it.
 
     Shapes:
         - **y:** :math:`(R)` classes, or :math:`(R, T)` numbers for the :math:`T` targets of the other tasks, with a row for each answer: one in
@@ -47,6 +48,7 @@ class Dataset(Sequence[Data]):
     edge_sizes: tuple[int, ...] = ()
     note: str = ""
     fingerprint: str = ""
+    scaffolds: Tensor | None = None
 
     def __post_init__(self) -> None:
         if self.task not in TASKS or self.level not in LEVELS:

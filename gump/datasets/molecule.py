@@ -43,7 +43,7 @@ class Molecule(NamedTuple):
         atoms: The categories of every atom, columns as in ``ATOM_FEATURES``.
         bonds: The two atoms of every bond, each bond once.
         bond_features: The categories of every bond, columns as in ``BOND_FEATURES``.
-        descriptors: Numbers that belong to the molecule as a whole.
+        descriptors: Numbers that belong to the molecule as a whole; none if they were not asked for.
     """
 
     atoms: np.ndarray
@@ -57,7 +57,7 @@ DESCRIPTORS = ("logP", "polar surface area", "molar refractivity", "diameter", "
 the mean number of bonds on the shortest way between two atoms (of those that are connected)."""
 
 
-def read_molecule(smiles: str) -> Molecule:
+def read_molecule(smiles: str, describe: bool = True) -> Molecule:
     """Makes a graph of a SMILES string: atoms with the nine features of OGB, bonds with its three, hydrogen left implicit.
 
     The features are those of `Hu et al. 2020 <https://arxiv.org/abs/2005.00687>`_, in their order: each is a category, counted from zero, and
@@ -65,14 +65,9 @@ def read_molecule(smiles: str) -> Molecule:
 
     Args:
         smiles: The molecule.
+        describe: Whether to compute its ``DESCRIPTORS``, which takes as long again.
     """
-    chem = import_rdkit()
-    from rdkit.rdBase import BlockLogs
-
-    with BlockLogs():
-        molecule = chem.MolFromSmiles(smiles)
-    if molecule is None:
-        raise ValueError(f"'smiles' must be a molecule that RDKit understands (got {smiles!r})")
+    molecule = _parsed(smiles)
     atoms = [
         (
             atom.GetAtomicNum(),
@@ -90,9 +85,35 @@ def read_molecule(smiles: str) -> Molecule:
     bonds = [(bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()) for bond in molecule.GetBonds()]
     features = [(str(bond.GetBondType()), str(bond.GetStereo()), bond.GetIsConjugated()) for bond in molecule.GetBonds()]
     edges = np.array(bonds, dtype=np.int64).reshape(-1, 2)
-    return Molecule(
-        _categories(atoms, ATOM_FEATURES), edges, _categories(features, BOND_FEATURES), _descriptors(molecule, edges, len(atoms))
-    )
+    descriptors = _descriptors(molecule, edges, len(atoms)) if describe else np.zeros(0)
+    return Molecule(_categories(atoms, ATOM_FEATURES), edges, _categories(features, BOND_FEATURES), descriptors)
+
+
+def murcko_scaffold(smiles: str) -> str:
+    """The rings of a molecule with the chains between them, as SMILES: what is left without side chains; empty where there is no ring.
+
+    It is the scaffold of `Bemis and Murcko 1996 <https://doi.org/10.1021/jm9602928>`_ as RDKit has it, without chirality.
+
+    Args:
+        smiles: The molecule.
+    """
+    molecule = _parsed(smiles)
+    from rdkit.Chem.Scaffolds.MurckoScaffold import MurckoScaffoldSmiles
+
+    scaffold: str = MurckoScaffoldSmiles(mol=molecule)
+    return scaffold
+
+
+def _parsed(smiles: str) -> Any:
+    """A molecule of RDKit, which is kept from saying on its own what is wrong."""
+    chem = import_rdkit()
+    from rdkit.rdBase import BlockLogs
+
+    with BlockLogs():
+        molecule = chem.MolFromSmiles(smiles)
+    if molecule is None:
+        raise ValueError(f"'smiles' must be a molecule that RDKit understands (got {smiles!r})")
+    return molecule
 
 
 def read_molecules(smiles: Sequence[str], read: Callable[[str], T]) -> list[T]:
@@ -111,14 +132,15 @@ def read_molecules(smiles: Sequence[str], read: Callable[[str], T]) -> list[T]:
 
 
 def _progress(molecules: Iterable[T], total: int) -> Iterator[T]:
-    """Shows a bar while molecules are read, if ``rich`` is installed."""
+    """Shows a bar while molecules are read, on a terminal and if ``rich`` is installed."""
     try:
         from rich.console import Console
         from rich.progress import track
     except ImportError:
         yield from molecules
     else:
-        yield from track(molecules, "Reading molecules", total, console=Console(stderr=True), transient=True)
+        console = Console(stderr=True)
+        yield from track(molecules, "Reading molecules", total, console=console, transient=True, disable=not console.is_terminal)
 
 
 def read_smiles(smiles: str) -> Data:
@@ -132,7 +154,7 @@ def read_smiles(smiles: str) -> Data:
         - **edge_index:** :math:`(2, E)`, every bond in both orientations
         - **edge_attr:** :math:`(E, 3)` categories
     """
-    molecule = read_molecule(smiles)
+    molecule = read_molecule(smiles, describe=False)
     if not len(molecule.atoms):
         raise ValueError(f"'smiles' must have an atom at least (got {smiles!r})")
     [graph] = to_graphs(molecule_arrays([molecule]))

@@ -10,7 +10,16 @@ import torch
 
 from gump.datasets.cache import Arrays, cached, to_graphs
 from gump.datasets.dataset import Dataset
-from gump.datasets.molecule import ATOM_SIZES, BOND_SIZES, Molecule, molecule_arrays, rdkit_version, read_molecule, read_molecules
+from gump.datasets.molecule import (
+    ATOM_SIZES,
+    BOND_SIZES,
+    Molecule,
+    molecule_arrays,
+    murcko_scaffold,
+    rdkit_version,
+    read_molecule,
+    read_molecules,
+)
 from gump.datasets.raw import Location
 from gump.datasets.table import SHOWN, Table, read_table, shown_lines
 from gump.datasets.targets import answers, choose_targets, choose_task
@@ -78,6 +87,7 @@ def load_smiles(
         x_sizes=ATOM_SIZES,
         edge_sizes=BOND_SIZES,
         note=note,
+        scaffolds=torch.from_numpy(arrays["scaffolds"]),
     )
 
 
@@ -105,22 +115,22 @@ def _split_column(table: Table, split: str | None) -> np.ndarray | None:
 
 
 def _read(table: Table, column: str) -> Arrays:
-    """Reads the molecules that RDKit understands; ``valid`` says which rows they are."""
-    found = read_molecules(table.columns[column], _molecule)
-    molecules, valid = [each for each in found if each is not None], np.array([each is not None for each in found])
-    if not molecules:
+    """Reads the molecules that RDKit understands, with a number for each scaffold; ``valid`` says which rows they are."""
+    rows = read_molecules(table.columns[column], _molecule)
+    found, valid = [row for row in rows if row is not None], np.array([row is not None for row in rows])
+    if not found:
         raise _unreadable(table, column, ~valid)
-    arrays = molecule_arrays(molecules)
-    return {key: array for key, array in arrays.items() if key != "descriptors"} | {"valid": valid}
+    molecules, scaffolds = zip(*found, strict=True)
+    return molecule_arrays(molecules) | {"scaffolds": np.unique(scaffolds, return_inverse=True)[1], "valid": valid}
 
 
-def _molecule(smiles: str) -> Molecule | None:
-    """A molecule with an atom at least; ``None`` for what is none."""
+def _molecule(smiles: str) -> tuple[Molecule, str] | None:
+    """A molecule with an atom at least, and its scaffold; ``None`` for what is none."""
     try:
-        molecule = read_molecule(smiles)
+        molecule = read_molecule(smiles, describe=False)
     except ValueError:
         return None
-    return molecule if len(molecule.atoms) else None
+    return (molecule, murcko_scaffold(smiles)) if len(molecule.atoms) else None
 
 
 def _unreadable(table: Table, column: str, wrong: np.ndarray) -> ValueError:

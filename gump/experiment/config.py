@@ -19,7 +19,7 @@ SETTABLE = ("dataset", "protocol", "model", "head", "embedding", "train", "trans
 WHEN = ("once", "batch")
 """When a transform is applied: to all graphs beforehand, which the cache then keeps, or to those of a batch whenever it is made."""
 
-DATA = ("kind", "name", "task")
+DATA = ("kind", "name", "task", "path", "targets")
 """The settings of a dataset that say which it is; a number that is published for it may hold at every size."""
 
 TABLES = (*SETTABLE, "published", "sweep", "grid", "title")

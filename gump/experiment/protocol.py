@@ -123,6 +123,48 @@ class Official:
 
 
 @dataclass(frozen=True)
+class Scaffold:
+    """A split of molecules by their scaffolds, so that those of the test are built differently from those of training.
+
+    Molecules that share a Murcko scaffold are on the same side, and all those without a ring share one. Groups are gone through from the largest
+    to the smallest, and each goes to training, else to validation, else to the test, by whether it still fits: what is frequent is learned from.
+    This is how ogbg-molhiv and MoleculeNet are split. All runs have the same split and differ by the seed of the model only.
+
+    Args:
+        num_runs: How many runs make the number.
+        seed: Of all runs; run i draws from its own stream.
+        train: Share of the graphs to learn from, at most.
+        val: Share of the graphs to choose on.
+    """
+
+    num_runs: int = 10
+    seed: int = 0
+    train: float = 0.8
+    val: float = 0.1
+
+    def __post_init__(self) -> None:
+        _check(self.num_runs, train=self.train, val=self.val)
+
+    def split(self, dataset: Dataset, index: int) -> Split:
+        """Deals the groups out, of equally large ones the last in the dataset first."""
+        if dataset.scaffolds is None:
+            raise ValueError(
+                f"'protocol.kind' must be another than 'scaffold', since {dataset.name} comes without scaffolds; data of kind 'smiles' have them"
+            )
+        _, group, sizes = torch.unique(dataset.scaffolds, return_inverse=True, return_counts=True)
+        total = group.numel()
+        first = torch.full_like(sizes, total).scatter_reduce(0, group, torch.arange(total), "amin")
+        limits = self.train * total + 1e-6, (self.train + self.val) * total + 1e-6
+        part, num_train, num_val = torch.full_like(sizes, 2), 0, 0
+        for size, _, number in sorted(zip(sizes.tolist(), first.tolist(), range(len(sizes)), strict=True), reverse=True):
+            if num_train + size <= limits[0]:
+                part[number], num_train = 0, num_train + size
+            elif num_train + num_val + size <= limits[1]:
+                part[number], num_val = 1, num_val + size
+        return Split(*((part[group] == i).nonzero().view(-1) for i in range(3)))
+
+
+@dataclass(frozen=True)
 class Links:
     """A fresh split of a graph's links for every run, with as many pairs that are no links.
 
@@ -158,7 +200,13 @@ class Links:
         return Split(train[:num_asked].sort().values, val.sort().values, test.sort().values)
 
 
-PROTOCOLS: dict[str, Callable[..., SplitRule]] = {"fresh": Fresh, "fixed_test": FixedTest, "official": Official, "links": Links}
+PROTOCOLS: dict[str, Callable[..., SplitRule]] = {
+    "fresh": Fresh,
+    "fixed_test": FixedTest,
+    "official": Official,
+    "scaffold": Scaffold,
+    "links": Links,
+}
 
 
 def num_items(dataset: Dataset) -> int:

@@ -44,10 +44,12 @@ def label(record: Record) -> Label:
     folder, _, stem = record.name.rpartition("/")
     data = record.settings.get("dataset")
     data = data if isinstance(data, dict) else {}
-    name = data.get("task") or data.get("name") or "-".join(filter(None, [data.get("kind"), data.get("target")]))
+    name = _file(data) or data.get("task") or data.get("name") or "-".join(filter(None, [data.get("kind"), data.get("target")]))
     if not name:
         raise ValueError(f"a record must name its dataset in settings['dataset']['name'] (got none in {record.name!r})")
     kind = " (random features)" if data.get("random_features") is True else " (links)" if data.get("level") == "link" else ""
+    if isinstance(targets := data.get("targets"), str):
+        kind = f" ({targets})"
     made = ("task" in data or data.get("kind") == "transfer") and data.get("num_nodes") is not None
     title, rest = record.settings.get("title"), _without_dataset(stem, data)
     words = rest.split("_")
@@ -178,10 +180,16 @@ def ranges(indices: Iterable[int]) -> str:
     return ",".join(str(part[0]) if len(part) == 1 else f"{part[0]}-{part[-1]}" for part in parts)
 
 
+def _file(data: dict[str, Any]) -> str:
+    """What data of the user's own are called: their file, without folder and ending."""
+    name = re.split(r"[/\\]", str(data.get("path") or ""))[-1]
+    return re.sub(r"\.[a-z]+(\.gz)?$", "", name, flags=re.IGNORECASE)
+
+
 def _without_dataset(stem: str, data: dict[str, Any]) -> str:
     """Cuts the dataset off the front of a file's name, however it is written there."""
     heads, kind = [], data.get("kind")
-    names = [name for name in (data.get("task"), data.get("name"), kind) if name]
+    names = [name for name in (_file(data), data.get("task"), data.get("name"), kind) if name]
     for name in names + [f"{kind}-{name}" for name in names if kind]:
         parts = [part.lower() for part in re.findall(r"[A-Z]+[a-z0-9]*|[a-z0-9]+", str(name))]
         heads += ["_".join(parts), "".join(parts), parts[-1]] if parts else []

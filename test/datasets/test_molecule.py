@@ -7,7 +7,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from gump.datasets.molecule import ATOM_SIZES, BOND_SIZES, DESCRIPTORS, read_molecule, read_molecules
+from gump.datasets.molecule import ATOM_SIZES, BOND_SIZES, DESCRIPTORS, murcko_scaffold, read_molecule, read_molecules
 
 pytest.importorskip("rdkit")
 
@@ -55,6 +55,19 @@ def test_descriptors_by_hand() -> None:
     assert read_molecule("CCC.CC").descriptors[3:].tolist() == [2.0, pytest.approx((4 * 1 + 2 * 2 + 2 * 1) / 8)]
     assert read_molecule("[Na+]").descriptors[3:].tolist() == [0, 0]
     assert read_molecule("O").descriptors[1] == pytest.approx(31.5)  # the polar surface of water, as tabulated
+
+
+def test_scaffolds_are_rings_without_side_chains() -> None:
+    assert murcko_scaffold("CC(=O)Nc1ccc(O)cc1") == murcko_scaffold("Cc1ccccc1") == "c1ccccc1"
+    assert murcko_scaffold("CC(=O)O") == murcko_scaffold("[Na+]") == ""
+    with pytest.raises(ValueError, match=r"'smiles' must be a molecule"):
+        murcko_scaffold("C(C")
+
+
+def test_descriptors_are_left_out_where_they_are_not_asked_for() -> None:
+    alone, described = read_molecule("CCO", describe=False), read_molecule("CCO")
+    assert alone.descriptors.shape == (0,)
+    assert all(np.array_equal(a, b) for a, b in zip(alone[:3], described[:3], strict=True))
 
 
 def test_refuses_what_is_no_molecule() -> None:

@@ -105,6 +105,13 @@ def test_the_split_is_read_from_its_column(tmp_path: Path) -> None:
     assert load_smiles(named, split="part").split["test"].tolist() == [2]
 
 
+def test_molecules_with_one_scaffold_have_one_number(tmp_path: Path) -> None:
+    path = table(tmp_path / "a.csv", smiles=["Cc1ccccc1", "CC", "X", "Nc1ccccc1", "[Na+]", "C1CC1"], y=[0.5] * 6)
+    with pytest.warns(UserWarning, match="1 of 6"):
+        scaffolds = load_smiles(path, skip_invalid=True).scaffolds.tolist()
+    assert [scaffolds.index(scaffold) for scaffold in scaffolds] == [0, 1, 0, 1, 4]
+
+
 def test_what_rdkit_cannot_read_is_named_or_left_out(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     cells, parts = ["CCO", "C(C", "", "c1cc", "N"], ["train", "train", "val", "val", "test"]
     path = table(tmp_path / "a.csv", smiles=cells, y=[1.5, 2, 3, 4, 5], split=parts)

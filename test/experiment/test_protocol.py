@@ -1,9 +1,15 @@
+import csv
+import gzip
+from collections.abc import Sequence
+from pathlib import Path
+
 import pytest
 import torch
 from torch_geometric.data import Data
 
 from gump.datasets.dataset import Dataset
-from gump.experiment.protocol import PROTOCOLS, FixedTest, Fresh, Links, Official, num_items, run_seed, undirected_links
+from gump.datasets.molecule import murcko_scaffold
+from gump.experiment.protocol import PROTOCOLS, FixedTest, Fresh, Links, Official, Scaffold, num_items, run_seed, undirected_links
 
 
 def dataset(num_graphs: int, level: str = "graph") -> Dataset:
@@ -48,6 +54,53 @@ def test_the_official_split_is_the_datasets() -> None:
         Official().split(Dataset("test", dataset(3).graphs, "multiclass", 2), 0)
 
 
+def molecules(scaffolds: Sequence[int]) -> Dataset:
+    return Dataset("test", dataset(len(scaffolds)).graphs, "multiclass", 2, scaffolds=torch.tensor(scaffolds))
+
+
+def test_frequent_scaffolds_are_learned_from_and_rare_ones_tested_on() -> None:
+    data = molecules([7, 3, 3, 9, 3, 3, 3, 8, 3, 8])  # 3 six times, 8 twice, 7 and 9 once
+    assert [part.tolist() for part in Scaffold().split(data, 0)] == [[1, 2, 4, 5, 6, 7, 8, 9], [3], [0]]
+    assert [part.tolist() for part in Scaffold(train=0.6, val=0.2).split(data, 5)] == [[1, 2, 4, 5, 6, 8], [7, 9], [0, 3]]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_scaffold_is_on_one_side_and_the_numbers_of_scaffolds_do_not_matter(seed: int) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    numbers = torch.randint(40, (200,), generator=generator)
+    split = Scaffold().split(molecules(numbers.tolist()), 0)
+    assert torch.cat(split).sort().values.equal(torch.arange(200))
+    sides = [set(numbers[part].tolist()) for part in split]
+    assert sum(map(len, sides)) == len(set().union(*sides))
+    assert len(split.train) <= 160
+    renamed = torch.randperm(40, generator=generator)[numbers]
+    assert all(a.equal(b) for a, b in zip(split, Scaffold().split(molecules(renamed.tolist()), 1), strict=True))
+
+
+def test_scaffolds_must_be_there() -> None:
+    with pytest.raises(ValueError, match=r"since test comes without scaffolds; data of kind 'smiles' have them"):
+        Scaffold().split(dataset(3), 0)
+
+
+@pytest.mark.slow
+def test_the_split_of_molhiv_comes_out_again(data_root: Path) -> None:
+    """But for the few molecules that this RDKit refuses, and what they move across the border."""
+    pytest.importorskip("rdkit")
+    folder, scaffolds, number = data_root / "ogbg_molhiv", {}, []
+    with gzip.open(folder / "mapping/mol.csv.gz", "rt") as file:
+        for row, line in enumerate(csv.DictReader(file)):
+            try:
+                number.append((row, scaffolds.setdefault(murcko_scaffold(line["smiles"]), len(scaffolds))))
+            except ValueError:
+                continue
+    rows = torch.tensor([row for row, _ in number])
+    split = Scaffold().split(molecules([scaffold for _, scaffold in number]), 0)
+    for name, part in zip(("train", "valid", "test"), split, strict=True):
+        with gzip.open(folder / f"split/scaffold/{name}.csv.gz", "rt") as file:
+            official = torch.tensor([int(line) for line in file])
+        assert torch.isin(rows[part], official).sum() >= len(part) - 10
+
+
 def test_links_are_counted_once_and_loops_are_none() -> None:
     assert undirected_links(dataset(1, "link")).tolist() == [[0, 1, 2], [1, 2, 3]]
     assert [num_items(dataset(5)), num_items(dataset(1, "node")), num_items(dataset(1, "link"))] == [5, 9, 3]
@@ -83,6 +136,7 @@ def test_every_protocol_says_what_it_is(kind: type) -> None:
             r"'protocol\.train' and 'protocol\.val' must be positive, with a sum below 1 \(got 0\.9, 0\.1\)",
         ),
         (FixedTest, {"val": -0.1}, r"'protocol\.test' and 'protocol\.val' must be positive"),
+        (Scaffold, {"train": 1.0}, r"'protocol\.train' and 'protocol\.val' must be positive"),
         (Links, {"val": 1.5}, r"'protocol\.val' and 'protocol\.test' must be positive"),
         (Links, {"supervision": 1.0}, r"'protocol\.supervision' must be positive"),
     ],

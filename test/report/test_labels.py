@@ -23,6 +23,12 @@ def record(name: str, dataset: dict[str, Any], variant: str = "", index: int = 0
         ("transfer/crossed_ring_gcn", {"kind": "transfer", "name": "CrossedRing"}, ("transfer", "CrossedRing", "gcn", "gcn")),
         ("transfer/crossedring_gcn", {"kind": "transfer", "task": "CrossedRing"}, ("transfer", "CrossedRing", "gcn", "gcn")),
         ("link/cora_gcn", {"kind": "planetoid", "name": "Cora", "level": "link"}, ("link", "Cora (links)", "gcn", "gcn")),
+        ("mine/esol_gin", {"kind": "smiles", "path": "data/ESOL.csv.gz", "task": "regression"}, ("mine", "ESOL", "gin", "gin")),
+        (
+            "tox_gcn",
+            {"kind": "smiles", "path": "tox.tsv", "targets": "NR-AR", "task": None},
+            ("records", "tox (NR-AR)", "gcn", "gcn"),
+        ),
         ("mine", {"name": "MUTAG"}, ("records", "MUTAG", "mine", "")),
     ],
 )
