@@ -22,8 +22,8 @@ COMMANDS = [
     for page, text in PAGES.items()
     for line in re.findall(r"^ {4}(gump .*)", text, re.MULTILINE)
 ]
-OWN = "fosr_gump.toml"
-"""What the README calls the configuration that it shows."""
+OWN = dict(zip(("fosr_gump.toml", "solubility.toml"), (block for _, block in TABLES), strict=False))
+"""The configurations that the README shows, by what it calls them."""
 
 
 @pytest.mark.parametrize("block", BLOCKS, ids=[f"block{i}" for i in range(len(BLOCKS))])
@@ -56,7 +56,8 @@ def test_commands_on_the_pages_name_what_there_is(
     assert all(word in asked.output for word in words if word.startswith("--"))
     if words[0] != "run":
         return
-    (tmp_path / OWN).write_text(TABLES[0][1])
+    for name, block in OWN.items():
+        (tmp_path / name).write_text(block)
     (tmp_path / "configs").symlink_to(ROOT / "configs")
     monkeypatch.chdir(tmp_path)
     values = {option: [words[i + 1] for i, word in enumerate(words) if word == option] for option in ("--set", "--splits")}
@@ -65,6 +66,19 @@ def test_commands_on_the_pages_name_what_there_is(
     for file in files:
         assert load_config(file, dict(map(parse_assignment, values["--set"])))
     assert all(map(parse_indices, values["--splits"]))
+
+
+def test_the_configuration_of_molecules_is_trained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("rdkit")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GUMP_CACHE", str(tmp_path / "cache"))
+    Path("solubility.toml").write_text(OWN["solubility.toml"])
+    molecules = ["C" * n + ring for ring in ("c1ccccc1", "C1CC1", "c1ccncc1") for n in range(8 if ring == "c1ccccc1" else 1)]
+    Path("solubility.csv").write_text("smiles,logS\n" + "".join(f"{smiles},{-len(smiles) / 4}\n" for smiles in molecules))
+    words = ["run", "solubility.toml", "--splits", "0", "--set", "train.epochs=2", "--records", "out", "--device", "cpu"]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, done.output
+    assert "mae" in done.stdout
 
 
 @pytest.mark.parametrize("page", PAGES)

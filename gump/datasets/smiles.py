@@ -47,7 +47,7 @@ def load_smiles(
     tasks refuse them. Classes are numbered in the order of their numbers or of the alphabet. Regressands stay in the unit of the file, so a
     column whose numbers are far from one is better scaled before.
 
-    The first call takes a second or so for a thousand molecules, for RDKit has to read them; later ones read the cache.
+    The first call takes seconds for every thousand molecules, for RDKit has to read them; later ones read the cache.
 
     Args:
         path: The file; a relative path is one from the present folder.
