@@ -44,8 +44,8 @@ def load_smiles(
     and molecules that occur twice are molecules like any others.
 
     Labels that are missing (an empty cell, or ``NaN``) count for nothing in loss and measure, for the tasks ``"binary"`` and ``"multilabel"``; other
-    tasks refuse them. Classes are numbered in the order of their numbers or of the alphabet. Regressands stay in the unit of the file, so a
-    column whose numbers are far from one is better scaled before.
+    tasks refuse them. Classes are numbered in the order of their numbers or of the alphabet. Regressands stay in the unit of the file; of
+    several columns, those whose numbers are large weigh more in loss and measure, unless they are scaled before.
 
     The first call takes seconds for every thousand molecules, for RDKit has to read them; later ones read the cache.
 

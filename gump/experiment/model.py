@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch_geometric.data import Batch, Data
+from torch_geometric.nn import MLP
 
 from gump.datasets.dataset import Dataset
 from gump.experiment.registry import HEADS, MODELS, takes_line_graph
@@ -75,6 +76,24 @@ def build_model(settings: Mapping[str, Any], dataset: Dataset) -> torch.nn.Modul
         encoder = Embedded(encoder, embedding, edge_embedding)
     with blaming("[head]"):
         return HEADS[dataset.level](encoder, dataset.num_targets, **settings["head"])
+
+
+@torch.no_grad()
+def start_at(model: torch.nn.Module, y: Tensor) -> None:
+    """Moves and scales a predictor's last layer, so that learning starts at the mean of the targets and with steps of their spread.
+
+    Numbers far from one, such as masses in dalton, are then learned like others, and answers keep their unit. A predictor without a head stays as
+    it is.
+
+    Args:
+        model: The predictor, not trained yet.
+        y: The targets to learn from, a row for each answer.
+    """
+    if isinstance(model.head, MLP):
+        last, (spread, mean) = model.head.lins[-1], torch.std_mean(y.double(), dim=0, correction=0)
+        spread = torch.where(spread > 0, spread, 1.0)
+        last.weight.mul_(spread.unsqueeze(-1))
+        last.bias.mul_(spread).add_(mean)
 
 
 def base_parameters(model: torch.nn.Module) -> Iterable[torch.nn.Parameter]:

@@ -9,18 +9,20 @@ import os
 import statistics
 import warnings
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from lightning_fabric import Fabric
+from torch import Tensor
 
 import gump
 from gump.experiment.checkpoint import read_checkpoint, tidy
 from gump.experiment.config import Config, made_by
 from gump.experiment.feed import Feed, GraphFeed, LinkFeed, NodeFeed
 from gump.experiment.memory import peak_memory, reset_peak_memory
-from gump.experiment.model import build_model
+from gump.experiment.model import build_model, start_at
 from gump.experiment.outside import outside_code
 from gump.experiment.padded import PaddedStore
 from gump.experiment.preprocess import TransformedGraphs, prepare
@@ -137,10 +139,12 @@ class Workshop:
         torch.use_deterministic_algorithms(self.training.deterministic and alone, warn_only=True)
         splits = [self._split(run.number) for run in runs]
         models = []
-        for run in runs:
+        for run, split in zip(runs, splits, strict=True):
             torch.manual_seed(run_seed(seed, run.number))
             with blaming(run.config.path or run.config.title):
                 models.append(build_model(run.config.settings, self.dataset))
+            if self.dataset.task == "regression" and self.dataset.level != "link":
+                start_at(models[-1], self.targets[split.train])
         trainings, indices = [run.config.training for run in runs], [run.number for run in runs]
         checkpoint, identity, shown = self._checkpoint(runs), self._identity(runs), _shown(runs)
 
@@ -208,6 +212,12 @@ class Workshop:
             if numbers.numel() == 0:
                 raise ValueError(f"'protocol' must leave something to every part of {self.dataset.name} (got an empty '{part}')")
         return split
+
+    @cached_property
+    def targets(self) -> Tensor:
+        """What is right about every graph or vertex, a row for each."""
+        graphs = self.dataset.graphs.graphs if isinstance(self.dataset.graphs, TransformedGraphs) else self.dataset.graphs
+        return torch.cat([graph.y for graph in graphs]).view(-1, self.dataset.num_targets)
 
     def _checkpoint(self, runs: Sequence[Run]) -> Path:
         path, first, last = self.runner.path(*runs[0]).with_suffix(".ckpt"), runs[0].number, runs[-1].number

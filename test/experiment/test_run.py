@@ -924,3 +924,20 @@ def test_a_run_that_diverged_leaves_its_last_good_state(tmp_path: Path) -> None:
 def test_an_error_about_a_setting_says_where_it_stands(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         list(Runner(tmp_path).run(tiny_config(**changes), [0]))
+
+
+@pytest.mark.parametrize("num_replicas", [None, 2])
+def test_numbers_far_from_one_are_learned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, num_replicas: int | None) -> None:
+    fake = preprocess.DATASETS["fake"]
+
+    @functools.wraps(fake)
+    def heavy(**settings: Any) -> Dataset:
+        dataset = fake(**settings)
+        for graph in dataset.graphs:
+            graph.y = 3000 + 100 * graph.y
+        return dataset
+
+    monkeypatch.setitem(preprocess.DATASETS, "fake", heavy)
+    config = tiny_config(dataset={"task": "regression"}, protocol={"kind": "fresh", "num_runs": 2})
+    for record in Runner(tmp_path, num_replicas=num_replicas).run(config):
+        assert record.results["last"]["test"] < 300, "the spread is about 50, and an answer that starts at nothing is 3,000 away"
