@@ -32,6 +32,7 @@ class Dataset(Sequence[Data]):
         note: What has to be said beside any number obtained on this data.
         fingerprint: Tells these graphs from others, where somebody has taken it.
         scaffolds: If the graphs are molecules, a number for the scaffold of each, equal where they share it.
+        target_names: What the numbers that a model returns are about, where it is known: the classes, or the labels or regressands.
 
     Shapes:
         - **y:** :math:`(R)` classes, or :math:`(R, T)` numbers for the :math:`T` targets of the other tasks, with a row for each answer: one in
@@ -49,6 +50,7 @@ class Dataset(Sequence[Data]):
     note: str = ""
     fingerprint: str = ""
     scaffolds: Tensor | None = None
+    target_names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.task not in TASKS or self.level not in LEVELS:

@@ -109,8 +109,12 @@ def _parsed(smiles: str) -> Any:
     chem = import_rdkit()
     from rdkit.rdBase import BlockLogs
 
-    with BlockLogs():
-        molecule = chem.MolFromSmiles(smiles)
+    molecule = None
+    if (
+        isinstance(smiles, str) and smiles.isascii() and "".join(smiles.split()[1:2])[:1] in ("", "|")
+    ):  # RDKit passes over other signs, and what follows a space
+        with BlockLogs():
+            molecule = chem.MolFromSmiles(smiles)
     if molecule is None:
         raise ValueError(f"'smiles' must be a molecule that RDKit understands (got {smiles!r})")
     return molecule

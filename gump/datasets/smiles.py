@@ -22,7 +22,7 @@ from gump.datasets.molecule import (
 )
 from gump.datasets.raw import Location
 from gump.datasets.table import SHOWN, Table, read_table, shown_lines
-from gump.datasets.targets import answers, choose_targets, choose_task
+from gump.datasets.targets import answers, choose_targets, choose_task, class_names
 
 PARTS = {"train": "train", "val": "val", "valid": "val", "validation": "val", "test": "test"}
 """What the column of the split may say, and which part it is."""
@@ -64,9 +64,9 @@ def load_smiles(
     path = Path(path).expanduser()
     table = read_table(path)
     column = _smiles_column(table, smiles)
-    parts = _split_column(table, split)
-    names = choose_targets(table, targets, (column, split, "split"))
-    task = choose_task(table, names, task)
+    split, parts = _split_column(table, split)
+    if targets is not None:
+        choose_targets(table, targets, (column, split))  # while nothing is read yet
     name = Path(path.name.removesuffix(".gz")).stem
     settings = {"smiles": column, "rdkit": rdkit_version()}
     arrays = cached(cache, name, settings, [path], lambda: _read(table, column))
@@ -77,7 +77,10 @@ def load_smiles(
             raise _unreadable(table, column, ~valid)
         note = f"{(~valid).sum():,} of {valid.size:,} molecules were left out, which RDKit could not read"
         warnings.warn(f"{path}: {note} ({shown_lines(table.lines[~valid])})", stacklevel=2)
-    y = answers(table, names, task, valid)
+    table = table.only(valid)
+    names = choose_targets(table, targets, (column, split))
+    task = choose_task(table, names, task)
+    y = answers(table, names, task)
     return Dataset(
         name=name,
         graphs=to_graphs({**arrays, "y": y}),
@@ -88,6 +91,7 @@ def load_smiles(
         edge_sizes=BOND_SIZES,
         note=note,
         scaffolds=torch.from_numpy(arrays["scaffolds"]),
+        target_names=tuple(class_names(table, names[0]) if task == "multiclass" else names),
     )
 
 
@@ -99,19 +103,21 @@ def _smiles_column(table: Table, smiles: str) -> str:
     return smiles if smiles in alike else alike[0]
 
 
-def _split_column(table: Table, split: str | None) -> np.ndarray | None:
-    """The part that every row is in, if the table says so."""
-    if split is None or (split == "split" and split not in table.columns):
-        return None
-    if split not in table.columns:
+def _split_column(table: Table, split: str | None) -> tuple[str | None, np.ndarray | None]:
+    """The name of the column as the file has it and the part that every row is in, if the table says so."""
+    alike = [name for name in table.columns if split is not None and name.lower() == split.lower()]
+    if split is None or (split == "split" and len(alike) != 1):
+        return None, None
+    if split not in alike and len(alike) != 1:
         raise ValueError(f"'split' must be a column of {table.path} (got {split!r}; there are: {table.names()})")
+    split = split if split in alike else alike[0]
     cells = table.columns[split]
     if other := [i for i, cell in enumerate(cells) if cell.lower() not in PARTS]:
         raise ValueError(
             f"'split' must be a column that says 'train', 'val' or 'test' in every line of {table.path} (got {cells[other[0]]!r} in line "
             f'{table.lines[other[0]]}); pass split=None (split = "none" in a configuration) to do without'
         )
-    return np.array([PARTS[cell.lower()] for cell in cells])
+    return split, np.array([PARTS[cell.lower()] for cell in cells])
 
 
 def _read(table: Table, column: str) -> Arrays:

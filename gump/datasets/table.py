@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -14,6 +15,11 @@ from gump.datasets.raw import read_raw
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 """By the ending of a file, which may have a ``.gz`` behind it."""
+
+SEMICOLON = ";"
+"""Between values where spreadsheets write numbers with a decimal comma."""
+
+DECIMAL_COMMA = re.compile(r"^([+-]?\d+),(\d+(?:[eE][+-]?\d+)?)$")
 
 MISSING = frozenset({"", "na", "n/a", "nan", "none", "null"})
 """How a cell says that it has no value, in lower case."""
@@ -41,6 +47,11 @@ class Table(NamedTuple):
         numbers = [parse_number(cell) for cell in self.columns[column]]
         return None if None in numbers else np.array(numbers, dtype=np.float64)
 
+    def only(self, rows: np.ndarray) -> Table:
+        """The table with those rows that a mask names."""
+        kept = np.flatnonzero(rows).tolist()
+        return Table(self.path, {name: [cells[row] for row in kept] for name, cells in self.columns.items()}, self.lines[rows])
+
     def names(self, but: Sequence[str | None] = ()) -> str:
         """The columns, or those but some, for errors."""
         return ", ".join(repr(name) for name in self.columns if name not in but)
@@ -49,7 +60,8 @@ class Table(NamedTuple):
 def read_table(path: Path) -> Table:
     """Reads a file of values with commas (``.csv``) or tabs (``.tsv``) between them, packed (``.gz``) or not, whose first line names the columns.
 
-    Columns without a name, such as the row numbers that pandas writes, and rows without a value are left out.
+    Where the first line has semicolons and no commas or tabs, as spreadsheets write it in many countries, these are between the values, and a comma
+    may stand before the decimals. Columns without a name, such as the row numbers that pandas writes, and rows without a value are left out.
 
     Args:
         path: The file.
@@ -63,7 +75,10 @@ def read_table(path: Path) -> Table:
         text = read_raw(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} must be text in UTF-8 (got something else)") from error
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=DELIMITERS[ending], strict=True)
+    delimiter = DELIMITERS[ending]
+    if delimiter not in (first := text.partition("\n")[0]) and SEMICOLON in first:
+        delimiter = SEMICOLON
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     try:
         header = [name.strip() for name in next(reader, [])]
         rows = [(reader.line_num, row) for row in reader if any(cell.strip() for cell in row)]
@@ -79,6 +94,8 @@ def read_table(path: Path) -> Table:
         raise ValueError(f"{path} must have a first line with names and a line of values at least (got none)")
     cells = zip(*(row for _, row in rows), strict=True)
     columns = {name: [cell.strip() for cell in column] for name, column in zip(header, cells, strict=True) if name}
+    if delimiter == SEMICOLON:
+        columns = {name: [DECIMAL_COMMA.sub(r"\1.\2", cell) for cell in column] for name, column in columns.items()}
     return Table(path, columns, np.array([line for line, _ in rows]))
 
 
@@ -99,6 +116,8 @@ def parse_number(cell: str) -> float | None:
     word = cell.lower()
     if word in MISSING:
         return float("nan")
+    if "_" in word:  # which Python would pass over
+        return None
     try:
         return BOOLEANS[word] if word in BOOLEANS else float(word)
     except ValueError:

@@ -40,7 +40,11 @@ def _only_targets(table: Table, others: Sequence[str | None]) -> list[str]:
     if len(found) == 1 or (found and all(_are_labels(numbers).all() for numbers in found.values())):
         return list(found)
     several = f"{table.path} has several columns of numbers: {', '.join(map(repr, found))}"
-    none = f"{table.path} has no other column of numbers: {table.names(others) or 'it has no other column at all'}"
+    rest = [
+        f"{name!r} has {_first_word(table, name)}" for name in table.columns if name not in others and table.numbers(name) is None
+    ]
+    empty = "the others are empty" if table.names(others) else "it has no other column at all"
+    none = f"{table.path} has no other column of numbers: {', '.join(rest) or empty}"
     raise ValueError(f"'targets' must name the columns that are asked for, since {several if found else none}")
 
 
@@ -59,7 +63,14 @@ def choose_task(table: Table, targets: Sequence[str], task: str | None) -> str:
     columns = [table.numbers(name) for name in targets]
     numbers = [column for column in columns if column is not None]
     if len(numbers) < len(columns):
-        return "multiclass" if len(targets) == 1 else "regression"  # which refuses words by their line
+        if len(targets) > 1:
+            return "regression"  # which refuses words by their line
+        if any(parse_number(cell) is not None for cell in table.columns[targets[0]] if cell.lower() not in MISSING):
+            raise ValueError(
+                f"'task' must be given for {targets[0]!r}, of whose values some are numbers and some are not (got {_first_word(table, targets[0])}): "
+                "'multiclass' if these are classes, 'regression' after they are corrected"
+            )
+        return "multiclass"
     if all(_are_labels(column).all() for column in numbers):
         return "binary" if len(targets) == 1 else "multilabel"
     known = numbers[0][~np.isnan(numbers[0])]
@@ -70,24 +81,23 @@ def choose_task(table: Table, targets: Sequence[str], task: str | None) -> str:
     )
 
 
-def answers(table: Table, targets: Sequence[str], task: str, rows: np.ndarray) -> np.ndarray:
-    """The targets as a :class:`~gump.datasets.dataset.Dataset` has them, for some rows of a table; refuses values that the task does not have.
+def answers(table: Table, targets: Sequence[str], task: str) -> np.ndarray:
+    """The targets as a :class:`~gump.datasets.dataset.Dataset` has them; refuses values that the task does not have.
 
     Args:
         table: The table.
         targets: Names of columns.
         task: What they are.
-        rows: Which rows are asked for, as a mask.
     """
-    lines = table.lines[rows]
+    lines = table.lines
     if task == "multiclass":
-        return _classes(table, targets[0], rows)
+        return _classes(table, targets[0])
     columns = []
     for name in targets:
         column = table.numbers(name)
         if column is None:
             raise ValueError(f"{name!r} must hold numbers for task {task!r} (got {_first_word(table, name)} of {table.path})")
-        columns.append(column[rows])
+        columns.append(column)
     y = np.stack(columns, axis=1)
     missing = np.isnan(y)
     if task == "regression":
@@ -105,11 +115,11 @@ def answers(table: Table, targets: Sequence[str], task: str, rows: np.ndarray) -
     return y.astype(np.float32)
 
 
-def _classes(table: Table, name: str, rows: np.ndarray) -> np.ndarray:
+def _classes(table: Table, name: str) -> np.ndarray:
     """The classes of a column in the order of their numbers or, if they are words, of the alphabet."""
     column, cells = table.numbers(name), np.array(table.columns[name])
-    values, lines = (cells if column is None else column)[rows], table.lines[rows]
-    missing = np.isin(np.char.lower(cells[rows]), list(MISSING))
+    values, lines = cells if column is None else column, table.lines
+    missing = np.isin(np.char.lower(cells), list(MISSING))
     _refuse(missing, lines, [name], f"must have a class in every line of {table.path} for task 'multiclass' (got none in {{}})")
     if column is not None:
         fractions = ~np.isfinite(values) | (values != np.floor(values))
@@ -118,6 +128,12 @@ def _classes(table: Table, name: str, rows: np.ndarray) -> np.ndarray:
     if len(classes) < 2:
         raise ValueError(f"{name!r} must have two classes at least for task 'multiclass' (got {len(classes)} in {table.path})")
     return y.astype(np.int64)
+
+
+def class_names(table: Table, name: str) -> list[str]:
+    """The classes of a column, in the order in which they are numbered."""
+    first = np.unique(_classes(table, name), return_index=True)[1]
+    return [table.columns[name][row] for row in first.tolist()]
 
 
 def _are_labels(numbers: np.ndarray) -> np.ndarray:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import inspect
 import itertools
+import math
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from gump.experiment.outside import Kinds
 from gump.experiment.protocol import PROTOCOLS, SplitRule
-from gump.experiment.registry import DATASETS, ENCODINGS, HEADS, MODELS, TRANSFORMS, level_of
+from gump.experiment.registry import DATASETS, ENCODINGS, HEADS, MODELS, TRANSFORMS, level_of, needs_out_channels
 from gump.experiment.settings import bind, blaming, suggestion
 from gump.experiment.training import Training, shared
 
@@ -157,7 +159,7 @@ def complete(tables: Mapping[str, Any]) -> dict[str, Any]:
     settings["dataset"] = choose("dataset", tables.get("dataset"), DATASETS, given=("root", "cache", "download"))
     settings["transform"] = [_transform(f"transform.{i}", table) for i, table in enumerate(tables.get("transform", []))]
     settings["protocol"] = choose("protocol", tables.get("protocol"), PROTOCOLS)
-    settings["model"] = choose("model", tables.get("model"), MODELS, given=("in_channels", "out_channels"))
+    settings["model"] = choose("model", tables.get("model"), MODELS, given=("in_channels", "out_channels"), needs="in_channels")
     level = level_of(settings["dataset"])
     if (settings["protocol"]["kind"] == "links") != (level == "link"):
         raise ValueError(
@@ -168,7 +170,7 @@ def complete(tables: Mapping[str, Any]) -> dict[str, Any]:
         raise ValueError("'model.directed' must be false in a configuration, whose datasets are undirected (got true)")
     head = HEADS[level]
     settings["head"] = bind("head", tables.get("head", {}), head, given=("encoder", "out_channels"))
-    _check_model(settings["model"]["kind"], answers=settings["head"]["num_layers"] == 0)
+    _check_width(settings["model"], answers=settings["head"]["num_layers"] == 0)
     settings["embedding"] = bind("embedding", tables.get("embedding", {}), _embedding)
     settings["train"] = bind("train", tables.get("train", {}), Training)
     Training(**settings["train"])  # its own checks
@@ -176,13 +178,15 @@ def complete(tables: Mapping[str, Any]) -> dict[str, Any]:
     return settings
 
 
-def _check_model(kind: str, answers: bool) -> None:
-    """A model is told how wide the features are and, if there is no head after it, how wide its answer must be."""
-    takes = inspect.signature(MODELS[kind]).parameters
-    if "in_channels" not in takes:
-        raise ValueError(f"'model.kind' must be a class whose arguments have 'in_channels' among them (got {kind})")
-    if answers and "out_channels" not in takes:
-        raise ValueError(f"'head.num_layers' must be at least 1: {kind} has no argument 'out_channels' (got 0)")
+def _check_width(model: Mapping[str, Any], answers: bool) -> None:
+    """A model that answers itself must be told how wide; one that must be told although a head comes after it is as wide as its layers."""
+    kind = MODELS[model["kind"]]
+    if answers and "out_channels" not in inspect.signature(kind).parameters:
+        raise ValueError(f"'head.num_layers' must be at least 1: {model['kind']} has no argument 'out_channels' (got 0)")
+    if not answers and needs_out_channels(kind) and "hidden_channels" not in model:
+        raise ValueError(
+            f"'head.num_layers' must be 0 for {model['kind']}, whose 'out_channels' has no default, or else it must have 'hidden_channels'"
+        )
 
 
 def made_by(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -236,20 +240,39 @@ def choose(
     settings: Any,
     kinds: Mapping[str, Callable[..., Any]],
     given: Sequence[str] = (),
+    needs: str = "",
 ) -> dict[str, Any]:
-    """Checks a table that names its ``kind`` and fills in the defaults."""
+    """Checks a table that names its ``kind`` and fills in the defaults; all kinds may need an argument that is no setting."""
     if not isinstance(settings, dict):
         raise ValueError(f"'{table}' is missing: a configuration needs a table of that name")
     rest = dict(settings)
     kind = rest.pop("kind", None)
     if kind not in kinds:
         what = f"must be one of {', '.join(sorted(kinds))}" if kind is None else f"cannot be {kind!r}{suggestion(str(kind), kinds)}"
-        raise ValueError(f"'{table}.kind' {what}")
+        outside = "; a class that is not the library's is called 'module:Class'" if isinstance(kinds, Kinds) else ""
+        raise ValueError(f"'{table}.kind' {what}{outside}")
     try:
         chosen = kinds[kind]
     except ValueError as error:
         raise ValueError(f"'{table}.kind' {error}") from error
-    return {"kind": kind, **bind(table, rest, chosen, given)}
+    if needs and needs not in inspect.signature(chosen).parameters:
+        raise ValueError(f"'{table}.kind' must be a class whose arguments have '{needs}' among them (got {kind})")
+    bound = bind(table, rest, chosen, given)
+    for name, value in bound.items():
+        if not _is_plain(value):
+            raise ValueError(
+                f"'{table}.{name}' must be something that a record can keep (got {value!r}, which {kind} has by default)"
+            )
+    return {"kind": kind, **bound}
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a setting is a number, a string, true, false, nothing, or a list or table of such."""
+    if isinstance(value, dict):
+        return all(isinstance(key, str) and _is_plain(item) for key, item in value.items())
+    if isinstance(value, list | tuple):
+        return all(map(_is_plain, value))
+    return value is None or isinstance(value, str | bool | int) or (isinstance(value, float) and math.isfinite(value))
 
 
 def build(settings: Mapping[str, Any], kinds: Mapping[str, Callable[..., Any]], **given: Any) -> Any:

@@ -13,10 +13,11 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.nn import MLP
 
 from gump.datasets.dataset import Dataset
-from gump.experiment.registry import HEADS, MODELS, takes_line_graph
+from gump.experiment.registry import HEADS, MODELS, needs_out_channels, takes_line_graph
 from gump.experiment.settings import blaming
 from gump.line_graph import EulerianLineGraph
 from gump.nn.embedding import CategoricalEmbedding
+from gump.nn.models.predictor import takes_batch
 
 
 class Embedded(torch.nn.Module):
@@ -34,6 +35,7 @@ class Embedded(torch.nn.Module):
         super().__init__()
         self.encoder, self.embedding, self.edge_embedding = encoder, embedding, edge_embedding
         self.out_channels, self.pools = encoder.out_channels, getattr(encoder, "pools", False)
+        self._takes_batch = takes_batch(encoder)
 
     def reset_parameters(self) -> None:
         """Draws new weights."""
@@ -44,6 +46,8 @@ class Embedded(torch.nn.Module):
         """Embeds, then encodes."""
         if self.edge_embedding is not None and "edge_attr" in kwargs:
             kwargs["edge_attr"] = self.edge_embedding(kwargs["edge_attr"])
+        if not self._takes_batch:
+            kwargs.pop("batch", None)
         return self.encoder(x if self.embedding is None else self.embedding(x), edge_index, **kwargs)
 
 
@@ -66,6 +70,8 @@ def build_model(settings: Mapping[str, Any], dataset: Dataset) -> torch.nn.Modul
         )
     if settings["head"]["num_layers"] == 0:
         arguments["out_channels"] = dataset.num_targets
+    elif needs_out_channels(kind):
+        arguments["out_channels"] = arguments["hidden_channels"]
     with blaming("[model]"):
         encoder: torch.nn.Module = kind(in_channels=channels if embedding else dataset.num_features, **arguments)
     if width and getattr(encoder, "edge_dim", None) != width:

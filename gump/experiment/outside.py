@@ -38,17 +38,38 @@ class Kinds(dict[str, type[T]], Generic[T]):
         return _imported(name, self.base)
 
 
+_DIGESTS: dict[str, str] = {}
+"""Of modules from outside, taken when they are first asked about, right after they were imported: what is written to a file later does not run."""
+
+
 def outside_code(classes: Iterable[type]) -> str:
-    """Tells versions of classes apart that are not the library's, by the files that define them and what they inherit; empty if all are ours."""
-    digest, any_outside = hashlib.sha256(), False
-    for kind in dict.fromkeys(base for each in classes for base in each.__mro__):
-        if kind.__module__.partition(".")[0] not in OURS:
-            any_outside = True
-            try:
-                digest.update(Path(inspect.getfile(kind)).read_bytes())
-            except (TypeError, OSError):
-                digest.update(os.urandom(16))  # nobody can tell: it is never the same
-    return digest.hexdigest()[:16] if any_outside else ""
+    """Tells versions of classes apart that are not the library's; empty if all are ours.
+
+    What counts are the files of the modules that define them and what they inherit, and of all that was imported from the same package or folder.
+    """
+    modules = dict.fromkeys(base.__module__ for each in classes for base in each.__mro__)
+    outside = sorted(name for name in modules if name.partition(".")[0] not in OURS)
+    for name in outside:
+        if name not in _DIGESTS:
+            _DIGESTS[name] = _digest(name)
+    return hashlib.sha256(repr([_DIGESTS[name] for name in outside]).encode()).hexdigest()[:16] if outside else ""
+
+
+def _digest(name: str) -> str:
+    """Of the files of a module and of its neighbors, as far as they are imported: those of its package or, of a single file, of its folder."""
+    digest = hashlib.sha256()
+    try:
+        own = Path(inspect.getfile(sys.modules[name])).resolve()
+        digest.update(own.read_bytes())
+    except (KeyError, TypeError, OSError):
+        return os.urandom(16).hex()  # nobody can tell: it is never the same
+    package = name.partition(".")[0]
+    for other, module in sorted(sys.modules.items()):
+        file = Path(getattr(module, "__file__", None) or "").resolve()
+        beside = "." not in name and file.is_relative_to(own.parent) and not {"site-packages", "dist-packages"} & set(file.parts)
+        if (other.startswith(f"{package}.") or beside) and file != own and file.suffix == ".py" and file.is_file():
+            digest.update(file.read_bytes())
+    return digest.hexdigest()
 
 
 def _imported(name: str, base: type[T]) -> type[T]:
@@ -58,11 +79,12 @@ def _imported(name: str, base: type[T]) -> type[T]:
         sys.path.append(os.getcwd())
     try:
         found = getattr(importlib.import_module(module), attribute, None)
-    except (ImportError, ValueError) as error:  # what else goes wrong in the module is its author's to see
+    except (ImportError, ValueError, TypeError) as error:  # what else goes wrong in the module is its author's to see
         raise ValueError(
-            f"'{name}' must name a class as 'module:Class', of a module that is installed or in the present folder ({error})"
+            f"'{name}' cannot be imported ({error}); it must name a class as 'module:Class', of a module that is installed or in the present folder"
         ) from error
     if not (isinstance(found, type) and issubclass(found, base)):
         got = "nothing of that name" if found is None else repr(found)
         raise ValueError(f"'{name}' must be a class that inherits from {base.__module__}.{base.__qualname__} (got {got})")
+    outside_code([found])  # while its file is what was imported
     return found

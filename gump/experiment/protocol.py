@@ -127,8 +127,9 @@ class Scaffold:
     """A split of molecules by their scaffolds, so that those of the test are built differently from those of training.
 
     Molecules that share a Murcko scaffold are on the same side, and all those without a ring share one. Groups are gone through from the largest
-    to the smallest, and each goes to training, else to validation, else to the test, by whether it still fits: what is frequent is learned from.
-    This is how ogbg-molhiv and MoleculeNet are split. All runs have the same split and differ by the seed of the model only.
+    to the smallest, and each goes to training, else to validation, else to the test, by whether it still fits: what is frequent is learned from,
+    unless there is too much of it. This is how ogbg-molhiv is split, and how DeepChem splits by scaffold. All runs have the same split and differ by
+    the seed of the model only.
 
     Args:
         num_runs: How many runs make the number.

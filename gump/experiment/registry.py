@@ -11,7 +11,7 @@ from torch_geometric.transforms import AddLaplacianEigenvectorPE, AddRandomWalkP
 
 from gump import datasets, nn, transforms
 from gump.datasets.dataset import Dataset
-from gump.experiment.outside import Kinds
+from gump.experiment.outside import Kinds, outside_code
 
 DATASETS: dict[str, Callable[..., Dataset]] = {
     "fake": datasets.fake_dataset,
@@ -52,6 +52,17 @@ def level_of(settings: Mapping[str, Any]) -> str:
 def takes_line_graph(model: type[torch.nn.Module]) -> bool:
     """Whether a model wants the line graph of its batch."""
     return "line_graph" in inspect.signature(model.forward).parameters
+
+
+def code_of(settings: Mapping[str, Any]) -> str:
+    """Tells versions of the model and the transforms apart that are not the library's; empty if all are."""
+    return outside_code([MODELS[settings["model"]["kind"]], *(TRANSFORMS[table["kind"]] for table in settings["transform"])])
+
+
+def needs_out_channels(model: type[torch.nn.Module]) -> bool:
+    """Whether a model cannot do without being told the width of its output."""
+    parameter = inspect.signature(model).parameters.get("out_channels")
+    return parameter is not None and parameter.default is parameter.empty
 
 
 def obstacle_to_replicas(settings: Mapping[str, Any]) -> str:

@@ -16,12 +16,12 @@ import torch
 
 from gump.experiment.checkpoint import read_checkpoint, tidy
 from gump.experiment.config import Config, complete, made_by, side_by_side
-from gump.experiment.registry import obstacle_to_replicas
+from gump.experiment.registry import code_of, obstacle_to_replicas
 from gump.experiment.settings import differences
 from gump.experiment.trained import kept_by
 from gump.experiment.trainer import SAVE_EVERY_S
 from gump.experiment.watch import Watch
-from gump.experiment.workshop import Run, Workshop, configs_of
+from gump.experiment.workshop import Run, Workshop, configs_of, warn_of_other_code
 from gump.record import Record
 
 
@@ -35,7 +35,7 @@ class Runner:
         records: The folder of records.
         device: ``"cpu"``, ``"cuda"`` or what Lightning Fabric knows besides.
         num_devices: How many of them; each training batch is shared among them.
-        overwrite: Whether to replace records that were made with other settings.
+        overwrite: Whether to replace records that were made with other settings, or with other code of models and transforms from outside.
         watches: Called after every epoch.
         data_root: The folder of raw data, by default as the loaders find it.
         save_every_s: Seconds between checkpoints.
@@ -64,6 +64,8 @@ class Runner:
         missing = [run for path, run in places.items() if path not in known]
         configs = configs_of(runs)
         workshop = Workshop(configs, self) if missing else None
+        if not missing:
+            warn_of_other_code(configs[0], {path: record.provenance for path, record in known.items()})
         groups = workshop.groups(missing) if workshop else []
         for path in (self.path(*run) for run in runs):
             if workshop is not None and path not in known:
@@ -84,6 +86,8 @@ class Runner:
         if not path.is_file():
             return None
         record = Record.load(path)
+        if self.overwrite and record.provenance.get("code", "") != code_of(config.settings):
+            return None
         differing = differences(made_by(_completed(record.settings)), json.loads(json.dumps(made_by(config.settings))))
         if self.keep_weights and not differing and record.status == "finished":
             rule = config.training.select

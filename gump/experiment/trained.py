@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
@@ -15,7 +16,7 @@ from gump.datasets.dataset import Dataset
 from gump.experiment.config import complete
 from gump.experiment.model import build_model, predict
 from gump.experiment.preprocess import transform_graphs
-from gump.experiment.registry import MODELS, takes_line_graph
+from gump.experiment.registry import MODELS, code_of, takes_line_graph
 from gump.record import write_atomically
 
 AT_ONCE = 64
@@ -28,7 +29,8 @@ class Trained:
     Args:
         settings: The configuration's tables.
         model: The predictor, with its weights.
-        dataset: What it was trained on; of its graphs only the kinds of attributes count.
+        dataset: What it was trained on; of its graphs only the kinds of attributes count. Its ``target_names`` say what the columns of an answer are,
+            where that is known.
     """
 
     def __init__(self, settings: Mapping[str, Any], model: torch.nn.Module, dataset: Dataset) -> None:
@@ -74,10 +76,13 @@ def save_trained(path: Path, settings: Mapping[str, Any], dataset: Dataset, weig
         weights: The state of the model.
     """
     first = dataset[0]
-    about = {key: getattr(dataset, key) for key in ("name", "task", "num_targets", "level", "x_sizes", "edge_sizes")}
+    about = {
+        key: getattr(dataset, key) for key in ("name", "task", "num_targets", "level", "x_sizes", "edge_sizes", "target_names")
+    }
     widths = {"x": dataset.num_features, "edge_attr": dataset.num_edge_features, "edge_weight": int("edge_weight" in first)}
     buffer = BytesIO()
-    torch.save({"settings": dict(settings), "dataset": about, "widths": widths, "weights": dict(weights)}, buffer)
+    state = {"settings": dict(settings), "dataset": about, "widths": widths, "weights": dict(weights), "code": code_of(settings)}
+    torch.save(state, buffer)
     write_atomically(path, buffer.getvalue())
 
 
@@ -108,6 +113,8 @@ def _read(path: str | Path, mmap: bool = False) -> dict[str, Any]:
 def load_trained(path: str | Path) -> Trained:
     """Reads what a run has left with ``gump run --keep-weights``: the model, with the weights of the epoch that counts.
 
+    A file holds no code, but may name a model from outside of the library (``module:Class``), whose module is imported then.
+
     Args:
         path: The file, which lies beside the record (``records/mine/000.pt``).
     """
@@ -117,6 +124,8 @@ def load_trained(path: str | Path) -> Trained:
         )
     state = _read(path)
     widths, settings = state["widths"], complete(state["settings"])
+    if state.get("code", "") != code_of(settings):
+        warnings.warn(f"{path} had other code of {settings['model']['kind']}, or of a transform, than there is now", stacklevel=2)
     like = Data(x=torch.zeros(1, widths["x"]), edge_index=torch.zeros(2, 0, dtype=torch.long))
     if widths["edge_attr"]:
         like.edge_attr = torch.zeros(0, widths["edge_attr"])

@@ -8,7 +8,7 @@ import json
 import os
 import statistics
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -23,14 +23,13 @@ from gump.experiment.config import Config, made_by
 from gump.experiment.feed import Feed, GraphFeed, LinkFeed, NodeFeed
 from gump.experiment.memory import peak_memory, reset_peak_memory
 from gump.experiment.model import build_model, start_at
-from gump.experiment.outside import outside_code
 from gump.experiment.padded import PaddedStore
 from gump.experiment.preprocess import TransformedGraphs, prepare
 from gump.experiment.progress import Progress
 from gump.experiment.protocol import Split, run_seed
 from gump.experiment.provenance import device_name, provenance
 from gump.experiment.recording import Store
-from gump.experiment.registry import MODELS, TRANSFORMS, obstacle_to_replicas, takes_line_graph
+from gump.experiment.registry import MODELS, code_of, obstacle_to_replicas, takes_line_graph
 from gump.experiment.replica_trainer import ReplicaTrainer
 from gump.experiment.settings import blaming
 from gump.experiment.store import GraphStore, TransformedStore
@@ -77,13 +76,14 @@ class Workshop:
         self.fabric.launch()
         model = MODELS[self.config.settings["model"]["kind"]]
         self.line_graph = takes_line_graph(model)
-        self.code = outside_code([model, *(TRANSFORMS[table["kind"]] for table in self.config.settings["transform"])])
+        self.code = code_of(self.config.settings)
         if self.line_graph and self.training.precision != "32-true":
             raise ValueError(
                 f"'train.precision' must be '32-true' for models on arcs (got '{self.training.precision}'): Fabric converts no line graph; "
                 "in a loop of your own use torch.autocast, or .double() on model and features"
             )
-        self.dataset = prepare(self.config.settings, self.line_graph, runner.data_root)
+        with blaming(self._place):
+            self.dataset = prepare(self.config.settings, self.line_graph, runner.data_root)
         self._check_records()
         self.store: GraphStore | TransformedStore | None = None
         self.evaluated_at_once = GraphFeed.EVALUATED_AT_ONCE
@@ -137,11 +137,12 @@ class Workshop:
         LAUNCHED.clear()
         alone = self.runner.num_replicas is None  # on a GPU replicas add rows as they come, and so repeat up to rounding only
         torch.use_deterministic_algorithms(self.training.deterministic and alone, warn_only=True)
-        splits = [self._split(run.number) for run in runs]
+        with blaming(self._place):
+            splits = [self._split(run.number) for run in runs]
         models = []
         for run, split in zip(runs, splits, strict=True):
             torch.manual_seed(run_seed(seed, run.number))
-            with blaming(run.config.path or run.config.title):
+            with blaming(self._place):
                 models.append(build_model(run.config.settings, self.dataset))
             if self.dataset.task == "regression" and self.dataset.level != "link":
                 start_at(models[-1], self.targets[split.train])
@@ -199,12 +200,7 @@ class Workshop:
                 raise ValueError(
                     f"{path} was made on other data than {self.dataset.name} has now; name another --records, or remove it"
                 )
-        if other := [path for path, how in made.items() if how.get("code", "") != self.code]:
-            warnings.warn(
-                f"{other[0]} and {len(other) - 1} others were made with other code of {self.config.settings['model']['kind']} or of a transform "
-                "than there is now; for runs that belong together name another --records",
-                stacklevel=2,
-            )
+        warn_of_other_code(self.config, made)
 
     def _split(self, index: int) -> Split:
         split = self.config.protocol.split(self.dataset, index)
@@ -212,6 +208,11 @@ class Workshop:
             if numbers.numel() == 0:
                 raise ValueError(f"'protocol' must leave something to every part of {self.dataset.name} (got an empty '{part}')")
         return split
+
+    @property
+    def _place(self) -> str:
+        """Where the settings stand, for errors about them."""
+        return self.config.path or self.config.title
 
     @cached_property
     def targets(self) -> Tensor:
@@ -296,6 +297,22 @@ class Workshop:
             return NodeFeed(self.dataset[0], split, self.fabric.device, self.training.repeats)
         seed, repeats = run_seed(self.config.protocol.seed, index), self.training.repeats
         return LinkFeed(self.dataset, split, seed, self.line_graph, self.fabric.device, repeats)
+
+
+def warn_of_other_code(config: Config, made: Mapping[Path, Mapping[str, Any]]) -> None:
+    """Warns of records whose model or transforms from outside of the library were others than there are now.
+
+    Args:
+        config: What they are records of.
+        made: Where each lies, with its provenance.
+    """
+    if other := [path for path, how in made.items() if how.get("code", "") != code_of(config.settings)]:
+        more = f" and {len(other) - 1} more" if len(other) > 1 else ""
+        warnings.warn(
+            f"{other[0]}{more} had other code of {config.settings['model']['kind']}, or of a transform, than there is now; pass --overwrite to train "
+            "again, or another --records",
+            stacklevel=2,
+        )
 
 
 def _shown(runs: Sequence[Run]) -> Config:

@@ -48,8 +48,8 @@ def label(record: Record) -> Label:
     if not name:
         raise ValueError(f"a record must name its dataset in settings['dataset']['name'] (got none in {record.name!r})")
     kind = " (random features)" if data.get("random_features") is True else " (links)" if data.get("level") == "link" else ""
-    if isinstance(targets := data.get("targets"), str):
-        kind = f" ({targets})"
+    if targets := data.get("targets"):
+        kind = f" ({targets if isinstance(targets, str) else ', '.join(map(str, targets))})"
     made = ("task" in data or data.get("kind") == "transfer") and data.get("num_nodes") is not None
     title, rest = record.settings.get("title"), _without_dataset(stem, data)
     words = rest.split("_")

@@ -25,6 +25,9 @@ PARTS = ("train", "val", "test")
 TEST, VALIDATION = "test", "val"
 """The parts of a split on which results are measured; among the points of a search, the second alone."""
 
+FIXED = ("official", "scaffold")
+"""Protocols under which all runs have one validation set."""
+
 RATIO = 1 / 8
 """Answers tested for each one trained on where a record does not say: the 80/10/10 splits of the TU protocol."""
 
@@ -204,10 +207,11 @@ def split_ratio(records: Sequence[Record], part: str = TEST) -> float:
 
     The correction is for test sets drawn anew in each run. Where all runs share one test set (an official split, a test set held out
     beforehand), or do not say which they had, it does not apply, and the ratio is NaN: the interval then speaks of seeds and training
-    sets, and is silent about the choice of the test set.
+    sets, and is silent about the choice of the test set. Of validation sets only the protocol tells whether they are drawn anew.
 
     The shares are read from ``settings["protocol"]``: ``train``, ``val`` and ``test`` sum to one, and the one that is missing is the rest.
-    If the protocol does not say, the ratio is 1/8, that of the 80/10/10 splits of TU.
+    Links that carry messages in training count as trained on, like those that are asked about. If the protocol does not say, the ratio is 1/8,
+    that of the 80/10/10 splits of TU.
 
     Example:
         >>> from gump.record import Record
@@ -215,11 +219,13 @@ def split_ratio(records: Sequence[Record], part: str = TEST) -> float:
         >>> split_ratio([Record("tu/mutag_gin", i, settings, "accuracy", test_index=[i]) for i in range(2)])
         0.5
     """
-    tests = {tuple(sorted(record.test_index)) for record in records}
-    if len(tests) < 2 or () in tests:
-        return math.nan
     protocol = records[0].settings.get("protocol")
-    share = {part: v for part, v in protocol.items() if part in PARTS and _is_share(v)} if isinstance(protocol, dict) else {}
+    protocol = protocol if isinstance(protocol, dict) else {}
+    tests = {tuple(sorted(record.test_index)) for record in records}
+    drawn = protocol.get("kind") not in FIXED if part == VALIDATION else len(tests) > 1 and () not in tests
+    if not drawn:
+        return math.nan
+    share = {part: v for part, v in protocol.items() if part in PARTS and _is_share(v)}
     if len(share) < 2 or sum(share.values()) > 1:
         return RATIO
     rest = 1 - sum(share.values())

@@ -206,6 +206,8 @@ def _notes(group: Sequence[Record]) -> list[str]:
         notes.append(f"The runs were not all made with the same settings: {', '.join(other)} differ.")
     if len({json.dumps(r.published, sort_keys=True) for r in group}) > 1:
         notes.append("The runs do not carry the same published number; that of the first one is shown.")
+    if len({r.provenance.get("code", "") for r in group}) > 1:
+        notes.append("The runs were not all made with the same code of models and transforms from outside of the library.")
     if any(r.provenance.get("clean") is False for r in group):
         notes.append("Some runs were made with changes that were not committed.")
     for commits in dict.fromkeys(tuple((r.provenance.get("commits") or {}).items()) for r in group):

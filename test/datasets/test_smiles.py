@@ -145,6 +145,42 @@ def test_values_of_molecules_that_are_left_out_do_not_matter(tmp_path: Path) -> 
     assert (dataset.num_targets, answers(dataset)) == (2, [0, 1])
 
 
+def test_numbers_of_molecules_that_are_left_out_do_not_decide_what_is_asked(tmp_path: Path) -> None:
+    path = table(tmp_path / "a.csv", smiles=["C", "X", "N"], y=[2, "bad", 10])
+    with pytest.warns(UserWarning, match="1 of 3 molecules"):
+        dataset = load_smiles(path, targets="y", task="multiclass", skip_invalid=True)
+    assert (answers(dataset), dataset.target_names) == ([0, 1], ("2", "10"))
+    path = table(tmp_path / "b.csv", smiles=["C", "X", "N"], y=[0.5, "bad", 1.5])
+    with pytest.warns(UserWarning, match="1 of 3 molecules"):
+        assert load_smiles(path, skip_invalid=True).task == "regression"
+
+
+def test_a_number_that_cannot_be_read_makes_no_classes(tmp_path: Path) -> None:
+    path = table(tmp_path / "a.csv", smiles=["C", "N", "O"], ic50=[0.5, ">100", 2.5])
+    with pytest.raises(ValueError, match=r"'task' must be given for 'ic50', .* \(got '>100' in line 3\)"):
+        load_smiles(path, targets="ic50")
+    assert load_smiles(path, targets="ic50", task="multiclass").target_names == ("0.5", "2.5", ">100")
+
+
+def test_targets_are_called_as_in_the_file(tmp_path: Path) -> None:
+    path = table(tmp_path / "a.csv", smiles=["C", "N", "O"], b=[1, 0, 1], a=[0, 1, 1], size=["small", "large", "small"])
+    assert load_smiles(path).target_names == ("b", "a")
+    assert load_smiles(path, targets="size").target_names == ("large", "small")
+
+
+def test_semicolons_and_decimal_commas_of_spreadsheets(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(b"\xef\xbb\xbfSMILES;y;Split\r\nC;1,5;train\r\nCN;-2,25;val\r\nCO;3;test\r\n")
+    dataset = load_smiles(tmp_path / "a.csv")
+    assert answers(dataset) == [[1.5], [-2.25], [3]]
+    assert dataset.split is not None
+    assert dataset.split["val"].tolist() == [1]
+
+
+def test_a_column_of_splits_may_be_asked_about_where_it_is_not_in_use(tmp_path: Path) -> None:
+    path = table(tmp_path / "a.csv", smiles=["C", "N"], split=["train", "test"])
+    assert load_smiles(path, targets="split", split=None).target_names == ("test", "train")
+
+
 def test_molecules_are_read_once_for_each_content_column_and_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[str] = []
     real = smiles._read
@@ -217,7 +253,9 @@ def test_tables_that_do_not_say_what_is_asked_are_refused(
         (b"", "must have a first line with names and a line of values at least"),
         (b'smiles,y\n"C,1\n', "must be a table with quotes that are closed"),
         (b"\xff\xfe\x00", "must be text in UTF-8"),
-        (b"smiles;y\nC;1\n", r"'smiles' must be a column of .*\(got 'smiles'; there are: 'smiles;y'\)"),
+        ("smiles,y\nC\u2212,1.5\n".encode(), "must have molecules that RDKit understands"),
+        (b"smiles,y\nC C(,1.5\n", "must have molecules that RDKit understands"),
+        (b"smiles,y\nC,1_0.5\n", r"has no other column of numbers: 'y' has '1_0\.5' in line 2"),
     ],
 )
 def test_what_is_no_table_is_refused(tmp_path: Path, content: bytes, message: str) -> None:

@@ -1,3 +1,4 @@
+import importlib
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,6 +8,7 @@ import torch
 from fake_configs import TINY, tiny_tables
 from torch_geometric.transforms import BaseTransform
 
+from gump.experiment import outside
 from gump.experiment.config import Config, make_configs
 from gump.experiment.outside import Kinds, outside_code
 from gump.experiment.registry import MODELS
@@ -52,6 +54,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The present folder, with a module of models in it."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    monkeypatch.setattr(outside, "_DIGESTS", {})
     (tmp_path / "my_models.py").write_text(MODULE)
     yield tmp_path
     sys.modules.pop("my_models", None)
@@ -89,12 +93,98 @@ def test_models_of_pyg_are_named_the_same_way(tmp_path: Path) -> None:
     assert "code" not in record.provenance, "its version is among those of packages"
 
 
+def forget() -> None:
+    """What a new process knows of the module: nothing."""
+    outside._DIGESTS.clear()
+    for name in ("my_models", "my_layers"):
+        sys.modules.pop(name, None)
+    importlib.invalidate_caches()
+
+
 def test_runs_with_other_code_are_not_put_beside_each_other_in_silence(folder: Path) -> None:
     runner = Runner(folder / "records")
-    list(runner.run(own_config(), [0]))
+    [first] = runner.run(own_config(), [0])
     (folder / "my_models.py").write_text(MODULE.replace("relu", "tanh"))
-    with pytest.warns(UserWarning, match=r"000\.json and 0 others were made with other code of my_models:Sage"):
+    forget()
+    warning = r"000\.json had other code of my_models:Sage, or of a transform, than there is now; pass --overwrite"
+    with pytest.warns(UserWarning, match=warning):
+        assert list(runner.run(own_config(), [0])) == [first]
+    with pytest.warns(UserWarning, match=warning):
         list(runner.run(own_config(), [1]))
+    [again] = Runner(folder / "records", overwrite=True).run(own_config(), [0])
+    assert (again.provenance["code"], again.history) != (first.provenance["code"], first.history)
+
+
+def test_the_code_that_counts_is_the_code_that_runs(folder: Path) -> None:
+    kind = MODELS["my_models:Sage"]
+    before = outside_code([kind])
+    (folder / "my_models.py").write_text(MODULE.replace("relu", "tanh"))
+    assert outside_code([kind]) == before, "it was imported before"
+    forget()
+    assert outside_code([MODELS["my_models:Sage"]]) != before
+
+
+def test_files_that_a_class_imports_from_its_folder_count(folder: Path) -> None:
+    (folder / "my_layers.py").write_text("FACTOR = 2")
+    (folder / "my_models.py").write_text("import my_layers\n" + MODULE)
+    before = outside_code([MODELS["my_models:Sage"]])
+    (folder / "my_layers.py").write_text("FACTOR = 3")
+    forget()
+    assert outside_code([MODELS["my_models:Sage"]]) != before
+
+
+def test_weights_with_other_code_are_loaded_with_a_warning(folder: Path) -> None:
+    list(Runner(folder / "records", keep_weights=True).run(own_config(), [0]))
+    (folder / "my_models.py").write_text(MODULE.replace("relu", "tanh"))
+    forget()
+    with pytest.warns(UserWarning, match=r"000\.pt had other code of my_models:Sage"):
+        load_trained(folder / "records/test/mine/000.pt")
+
+
+def test_a_model_that_asks_for_no_batch_sees_embedded_categories(folder: Path) -> None:
+    tables = tiny_tables(dataset={"categorical": True}) | {"model": {"kind": "my_models:Sage"}}
+    with pytest.raises(ValueError, match=r"'embedding\.channels' must be given for a model without 'hidden_channels' \(got Sage\)"):
+        list(Runner(folder / "a").run(make_configs("t", tables)[0], [0]))
+    [record] = Runner(folder / "b").run(make_configs("t", tables | {"embedding": {"channels": 5}})[0], [0])
+    assert record.status == "finished"
+
+
+def test_a_model_that_must_be_told_its_width_is_as_wide_as_its_layers(folder: Path) -> None:
+    (folder / "my_models.py").write_text(
+        MODULE.replace("in_channels: int, width: int = 8", "in_channels, hidden_channels, out_channels").replace(
+            "width", "out_channels"
+        )
+    )
+    [record] = Runner(folder / "records").run(own_config(hidden_channels=6), [0])
+    assert record.status == "finished"
+    (folder / "my_models.py").write_text(MODULE.replace("width: int = 8", "out_channels").replace("width", "out_channels"))
+    forget()
+    with pytest.raises(ValueError, match=r"'head\.num_layers' must be 0 for my_models:Sage, whose 'out_channels' has no default"):
+        own_config()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            "self.conv(x, edge_index).relu()",
+            "x, edge_index",
+            r"must return a row of 8 numbers, its 'out_channels', for every vertex, .* \(got tuple from Sage\)",
+        ),
+        (
+            "self.conv(x, edge_index).relu()",
+            "self.conv(x, edge_index)[:3]",
+            r"of which there are \d+ \(got shape \[3, 8\] from Sage\)",
+        ),
+        ("SAGEConv(in_channels, width)", "SAGEConv(in_channels, 5)", r"\(got shape \[\d+, 5\] from Sage\)"),
+        ("width: int = 8", "width: float = float('inf')", r"'model\.width' must be something that a record can keep \(got inf"),
+        ("width: int = 8", "width: int = 8, act=torch.relu", r"'model\.act' must be something that a record can keep"),
+    ],
+)
+def test_models_that_do_something_else_are_refused_in_words(folder: Path, old: str, new: str, message: str) -> None:
+    (folder / "my_models.py").write_text(MODULE.replace(old, new))
+    with pytest.raises(ValueError, match=message):
+        list(Runner(folder / "records").run(own_config(), [0]))
 
 
 @pytest.mark.parametrize(
@@ -102,7 +192,12 @@ def test_runs_with_other_code_are_not_put_beside_each_other_in_silence(folder: P
     [
         (
             "my_modles:Sage",
-            r"'model\.kind' 'my_modles:Sage' must name a class as 'module:Class', .* \(No module named 'my_modles'\)",
+            r"'model\.kind' 'my_modles:Sage' cannot be imported \(No module named 'my_modles'\); it must name a class as 'module:Class'",
+        ),
+        (".my_models:Sage", r"must name a class as 'module:Class'"),
+        (
+            "my_models.Sage",
+            r"'model\.kind' cannot be 'my_models\.Sage' .*; a class that is not the library's is called 'module:Class'",
         ),
         (":Sage", r"must name a class as 'module:Class'"),
         ("my_models:Saga", r"must be a class that inherits from torch\.nn\.modules\.module\.Module \(got nothing of that name\)"),

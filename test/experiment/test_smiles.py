@@ -72,9 +72,9 @@ def test_tasks_and_protocols(table: Path, tmp_path: Path, dataset: dict[str, Any
         (
             "smiles,y\nC,0.5\nX,1\n",
             "",
-            "error: broken.csv must have molecules that RDKit understands in its column 'smiles' (got 'X' in line 3, of 2)",
+            "error: broken.toml: broken.csv must have molecules that RDKit understands in its column 'smiles' (got 'X' in line 3, of 2)",
         ),
-        ("smiles,y\nC,2\nN,3\n", "", "error: 'task' must be given for 'y'"),
+        ("smiles,y\nC,2\nN,3\n", "", "error: broken.toml: 'task' must be given for 'y'"),
         (
             "smiles,y\nC,0.5\n",
             "target = 'y'",

@@ -15,6 +15,12 @@ from gump.nn.rows import add_rows
 POOLS = {"mean": global_mean_pool, "sum": global_add_pool, "max": global_max_pool}
 
 
+def takes_batch(encoder: torch.nn.Module) -> bool:
+    """Whether an encoder can be told which graph each vertex is in."""
+    parameters = inspect.signature(encoder.forward).parameters
+    return "batch" in parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+
+
 class _Predictor(torch.nn.Module):
     """An encoder and an MLP. The loss decides whether its output is a regression or logits."""
 
@@ -35,8 +41,7 @@ class _Predictor(torch.nn.Module):
         check_counts(0, num_layers=num_layers)
         check_counts(1, out_channels=out_channels)
         self.encoder, self.out_channels = encoder, out_channels
-        parameters = inspect.signature(encoder.forward).parameters
-        self._takes_batch = "batch" in parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+        self._takes_batch = takes_batch(encoder)
         width: int = encoder.out_channels  # type: ignore[assignment]
         if num_layers == 0 and width != out_channels:
             raise ValueError(
@@ -54,6 +59,17 @@ class _Predictor(torch.nn.Module):
         self.encoder.reset_parameters()  # type: ignore[operator]
         if isinstance(self.head, MLP):
             self.head.reset_parameters()
+
+    def _check_encoded(self, x: Tensor, num_rows: int | None, of: str) -> None:
+        """Refuses what an encoder returned if it is not as wide as it says, or has not a row for each vertex or graph."""
+        wanted = [num_rows, self.encoder.out_channels]
+        if not isinstance(x, Tensor) or x.dim() != 2 or x.size(1) != wanted[1] or num_rows not in (None, x.size(0)):
+            got = f"shape {list(x.shape)}" if isinstance(x, Tensor) else type(x).__name__
+            rows = "" if num_rows is None else f", of which there are {num_rows}"
+            name = type(getattr(self.encoder, "encoder", self.encoder)).__name__
+            raise ValueError(
+                f"'encoder' must return a row of {wanted[1]} numbers, its 'out_channels', for every {of}{rows} (got {got} from {name})"
+            )
 
     def _answer(self, x: Tensor) -> Tensor:
         """The MLP of pooled or single rows."""
@@ -114,8 +130,10 @@ class GraphPredictor(_Predictor):
         if mask is not None:
             x = self.encoder(x, edge_index, batch=batch, mask=mask, **kwargs)
             return self._answer(self._pool_padded(x, batch, num_graphs, mask))
+        num_nodes, pools = x.size(0), getattr(self.encoder, "pools", False)
         x = self.encoder(x, edge_index, **({"batch": batch} if self._takes_batch else {}), **kwargs)
-        return self._answer(x if getattr(self.encoder, "pools", False) else POOLS[self.pool](x, batch, num_graphs))
+        self._check_encoded(x, num_graphs if pools else num_nodes, "graph" if pools else "vertex")
+        return self._answer(x if pools else POOLS[self.pool](x, batch, num_graphs))
 
     def _pool_padded(self, x: Tensor, batch: Tensor | None, num_graphs: int | None, mask: Tensor) -> Tensor:
         """The sum or mean over the vertices that are there."""
@@ -146,7 +164,9 @@ class NodePredictor(_Predictor):
 
     def forward(self, x: Tensor, edge_index: Tensor, **kwargs: Any) -> Tensor:
         """Predicts one row per vertex; further arguments go to the encoder."""
-        return self._answer(self.encoder(x, edge_index, **kwargs))
+        encoded = self.encoder(x, edge_index, **kwargs)
+        self._check_encoded(encoded, x.size(0), "vertex")
+        return self._answer(encoded)
 
 
 class LinkPredictor(_Predictor):
