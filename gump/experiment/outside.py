@@ -7,9 +7,10 @@ import importlib
 import inspect
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, MutableMapping
 from pathlib import Path
 from typing import Generic, TypeVar
+from weakref import WeakKeyDictionary
 
 T = TypeVar("T")
 
@@ -38,8 +39,8 @@ class Kinds(dict[str, type[T]], Generic[T]):
         return _imported(name, self.base)
 
 
-_DIGESTS: dict[str, str] = {}
-"""Of modules from outside, taken when they are first asked about, right after they were imported: what is written to a file later does not run."""
+_DIGESTS: MutableMapping[type, str] = WeakKeyDictionary()
+"""Of classes from outside, taken when they are first asked about, right after they were imported: what is written to a file later does not run."""
 
 
 def outside_code(classes: Iterable[type]) -> str:
@@ -47,12 +48,13 @@ def outside_code(classes: Iterable[type]) -> str:
 
     What counts are the files of the modules that define them and what they inherit, and of all that was imported from the same package or folder.
     """
-    modules = dict.fromkeys(base.__module__ for each in classes for base in each.__mro__)
-    outside = sorted(name for name in modules if name.partition(".")[0] not in OURS)
-    for name in outside:
-        if name not in _DIGESTS:
-            _DIGESTS[name] = _digest(name)
-    return hashlib.sha256(repr([_DIGESTS[name] for name in outside]).encode()).hexdigest()[:16] if outside else ""
+    bases = dict.fromkeys(base for each in classes for base in each.__mro__)
+    outside = [base for base in bases if base.__module__.partition(".")[0] not in OURS]
+    for base in outside:
+        if base not in _DIGESTS:
+            _DIGESTS[base] = _digest(base.__module__)
+    digests = sorted({_DIGESTS[base] for base in outside})
+    return hashlib.sha256(repr(digests).encode()).hexdigest()[:16] if outside else ""
 
 
 def _digest(name: str) -> str:

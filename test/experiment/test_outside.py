@@ -8,7 +8,6 @@ import torch
 from fake_configs import TINY, tiny_tables
 from torch_geometric.transforms import BaseTransform
 
-from gump.experiment import outside
 from gump.experiment.config import Config, make_configs
 from gump.experiment.outside import Kinds, outside_code
 from gump.experiment.registry import MODELS
@@ -55,7 +54,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    monkeypatch.setattr(outside, "_DIGESTS", {})
     (tmp_path / "my_models.py").write_text(MODULE)
     yield tmp_path
     sys.modules.pop("my_models", None)
@@ -95,7 +93,6 @@ def test_models_of_pyg_are_named_the_same_way(tmp_path: Path) -> None:
 
 def forget() -> None:
     """What a new process knows of the module: nothing."""
-    outside._DIGESTS.clear()
     for name in ("my_models", "my_layers"):
         sys.modules.pop(name, None)
     importlib.invalidate_caches()
