@@ -65,7 +65,7 @@ def read_molecule(smiles: str, describe: bool = True) -> Molecule:
 
     Args:
         smiles: The molecule.
-        describe: Whether to compute its ``DESCRIPTORS``, which takes as long again.
+        describe: Whether to compute its ``DESCRIPTORS``, too.
     """
     molecule = _parsed(smiles)
     atoms = [
@@ -110,11 +110,11 @@ def _parsed(smiles: str) -> Any:
     from rdkit.rdBase import BlockLogs
 
     molecule = None
-    if (
-        isinstance(smiles, str) and smiles.isascii() and "".join(smiles.split()[1:2])[:1] in ("", "|")
-    ):  # RDKit passes over other signs, and what follows a space
-        with BlockLogs():
-            molecule = chem.MolFromSmiles(smiles)
+    if isinstance(smiles, str) and smiles.isascii():  # RDKit passes over other signs
+        _, *after = smiles.split(maxsplit=1) or [""]
+        if not after or after[0].startswith("|"):  # and over what follows a space, unless it is an extension
+            with BlockLogs():
+                molecule = chem.MolFromSmiles(smiles)
     if molecule is None:
         raise ValueError(f"'smiles' must be a molecule that RDKit understands (got {smiles!r})")
     return molecule

@@ -47,7 +47,7 @@ def load_smiles(
     tasks refuse them. Classes are numbered in the order of their numbers or of the alphabet. Regressands stay in the unit of the file; of
     several columns, those whose numbers are large weigh more in loss and measure, unless they are scaled before.
 
-    The first call takes seconds for every thousand molecules, for RDKit has to read them; later ones read the cache.
+    The first call takes longest, for RDKit has to read the molecules; later ones read the cache.
 
     Args:
         path: The file; a relative path is one from the present folder.

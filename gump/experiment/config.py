@@ -56,6 +56,11 @@ class Config:
         return f"{self.name} [{self.variant}]" if self.variant else self.name
 
     @property
+    def place(self) -> str:
+        """Where the settings stand, for errors about them."""
+        return self.path or self.title
+
+    @property
     def protocol(self) -> SplitRule:
         """The protocol."""
         return build(self.settings["protocol"], PROTOCOLS)

@@ -74,15 +74,14 @@ class Workshop:
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # what torch asks for where it should repeat
         self.fabric = _fabric(runner.device, runner.num_devices, self.training.precision)
         self.fabric.launch()
-        model = MODELS[self.config.settings["model"]["kind"]]
-        self.line_graph = takes_line_graph(model)
+        self.line_graph = takes_line_graph(MODELS[self.config.settings["model"]["kind"]])
         self.code = code_of(self.config.settings)
         if self.line_graph and self.training.precision != "32-true":
             raise ValueError(
                 f"'train.precision' must be '32-true' for models on arcs (got '{self.training.precision}'): Fabric converts no line graph; "
                 "in a loop of your own use torch.autocast, or .double() on model and features"
             )
-        with blaming(self._place):
+        with blaming(self.config.place):
             self.dataset = prepare(self.config.settings, self.line_graph, runner.data_root)
         self._check_records()
         self.store: GraphStore | TransformedStore | None = None
@@ -137,12 +136,12 @@ class Workshop:
         LAUNCHED.clear()
         alone = self.runner.num_replicas is None  # on a GPU replicas add rows as they come, and so repeat up to rounding only
         torch.use_deterministic_algorithms(self.training.deterministic and alone, warn_only=True)
-        with blaming(self._place):
+        with blaming(self.config.place):
             splits = [self._split(run.number) for run in runs]
         models = []
         for run, split in zip(runs, splits, strict=True):
             torch.manual_seed(run_seed(seed, run.number))
-            with blaming(self._place):
+            with blaming(run.config.place):
                 models.append(build_model(run.config.settings, self.dataset))
             if self.dataset.task == "regression" and self.dataset.level != "link":
                 start_at(models[-1], self.targets[split.train])
@@ -208,11 +207,6 @@ class Workshop:
             if numbers.numel() == 0:
                 raise ValueError(f"'protocol' must leave something to every part of {self.dataset.name} (got an empty '{part}')")
         return split
-
-    @property
-    def _place(self) -> str:
-        """Where the settings stand, for errors about them."""
-        return self.config.path or self.config.title
 
     @cached_property
     def targets(self) -> Tensor:
@@ -306,7 +300,8 @@ def warn_of_other_code(config: Config, made: Mapping[Path, Mapping[str, Any]]) -
         config: What they are records of.
         made: Where each lies, with its provenance.
     """
-    if other := [path for path, how in made.items() if how.get("code", "") != code_of(config.settings)]:
+    code = code_of(config.settings)
+    if other := [path for path, how in made.items() if how.get("code", "") != code]:
         more = f" and {len(other) - 1} more" if len(other) > 1 else ""
         warnings.warn(
             f"{other[0]}{more} had other code of {config.settings['model']['kind']}, or of a transform, than there is now; pass --overwrite to train "

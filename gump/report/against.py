@@ -90,10 +90,11 @@ def _check_alike(first: Sequence[Record], others: Sequence[Record]) -> None:
     for table, what in (("dataset", "be of one dataset"), ("protocol", "have the same splits")):
         keys = differing(a.settings.get(table), b.settings.get(table), table)
         same_data = a.provenance.get("data") and a.provenance.get("data") == b.provenance.get("data")
+        harmless = {"protocol.num_runs"} | (
+            {"dataset.path"} if same_data else set()
+        )  # more runs leave the splits of others as they are
         for key in keys:
-            if key != "protocol.num_runs" and not (
-                key == "dataset.path" and same_data
-            ):  # more runs leave the splits of others as they are
+            if key not in harmless:
                 x, y = (look_up(record.settings, key) for record in (a, b))
                 raise ValueError(f"'records' must {what} (got {key} {x!r} in {_title(a)} and {y!r} in {_title(b)})")
     if (a.metric, a.higher_is_better) != (b.metric, b.higher_is_better):

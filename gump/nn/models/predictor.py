@@ -62,13 +62,13 @@ class _Predictor(torch.nn.Module):
 
     def _check_encoded(self, x: Tensor, num_rows: int | None, of: str) -> None:
         """Refuses what an encoder returned if it is not as wide as it says, or has not a row for each vertex or graph."""
-        wanted = [num_rows, self.encoder.out_channels]
-        if not isinstance(x, Tensor) or x.dim() != 2 or x.size(1) != wanted[1] or num_rows not in (None, x.size(0)):
+        width = self.encoder.out_channels
+        if not isinstance(x, Tensor) or x.dim() != 2 or x.size(1) != width or num_rows not in (None, x.size(0)):
             got = f"shape {list(x.shape)}" if isinstance(x, Tensor) else type(x).__name__
             rows = "" if num_rows is None else f", of which there are {num_rows}"
             name = type(getattr(self.encoder, "encoder", self.encoder)).__name__
             raise ValueError(
-                f"'encoder' must return a row of {wanted[1]} numbers, its 'out_channels', for every {of}{rows} (got {got} from {name})"
+                f"'encoder' must return a row of {width} numbers, its 'out_channels', for every {of}{rows} (got {got} from {name})"
             )
 
     def _answer(self, x: Tensor) -> Tensor:
