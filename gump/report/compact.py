@@ -62,11 +62,11 @@ def listed(frame: pd.DataFrame, marks: Sequence[str] | None = None) -> pd.DataFr
     sources = source_letters(frame)
     rows = []
     for (_, row), mark in zip(frame.iterrows(), marks or [""] * len(frame), strict=True):
-        published = {entry["source"]: published_number(entry) + _difference(row, entry) for entry in _published_entries(row)}
+        published = {entry["source"]: published_number(entry) + _difference(row, entry) for entry in published_entries(row)}
         rows.append(
             {
                 "Dataset": row["dataset"],
-                "Method": _method(row) + mark,
+                "Method": method_of(row) + mark,
                 f"Ours ({_heads(frame)})": ours(row),
                 **{f"Published ({source})" if source else "Published": published.get(source, NONE) for source in sources},
                 "Verdict": row["verdict"] or NONE,
@@ -86,11 +86,11 @@ def matrix(frame: pd.DataFrame, marks: Sequence[str] | None = None) -> pd.DataFr
     datasets = list(dict.fromkeys(frame["dataset"]))
     rows = []
     letters = source_letters(frame)
-    marked = frame.assign(shown=[_method(row) for _, row in frame.iterrows()], mark=list(marks) if marks is not None else "")
+    marked = frame.assign(shown=[method_of(row) for _, row in frame.iterrows()], mark=list(marks) if marks is not None else "")
     for method, group in marked.groupby("shown", sort=False):
         cells = dict.fromkeys(datasets, NONE)
         for _, row in group.iterrows():
-            published = [published_number(entry) + letters[entry["source"]] for entry in _published_entries(row)]
+            published = [published_number(entry) + letters[entry["source"]] for entry in published_entries(row)]
             beside = "; ".join([*published, *filter(None, [row["verdict"]])])
             cells[row["dataset"]] = ours(row) + (f" ({beside})" if beside else "") + row["mark"]
         rows.append({"Method": method, **cells, **made(group)})
@@ -99,7 +99,7 @@ def matrix(frame: pd.DataFrame, marks: Sequence[str] | None = None) -> pd.DataFr
 
 def source_letters(frame: pd.DataFrame) -> dict[str, str]:
     """The sources of published numbers and what stands for each in a matrix: a letter in parentheses; nothing if there is one source only."""
-    sources = dict.fromkeys(entry["source"] for _, row in frame.iterrows() for entry in _published_entries(row))
+    sources = dict.fromkeys(entry["source"] for _, row in frame.iterrows() for entry in published_entries(row))
     return {source: f" ({chr(ord('a') + i)})" if len(sources) > 1 else "" for i, source in enumerate(sources)}
 
 
@@ -111,7 +111,7 @@ def ours(row: Any) -> str:
 
 def published_numbers(row: Any) -> list[str]:
     """The published numbers of a row, each with its source."""
-    return [published_number(entry) + (f" ({entry['source']})" if entry["source"] else "") for entry in _published_entries(row)]
+    return [published_number(entry) + (f" ({entry['source']})" if entry["source"] else "") for entry in published_entries(row)]
 
 
 def made(rows: pd.DataFrame) -> dict[str, str]:
@@ -133,7 +133,8 @@ def _distinct(cells: pd.Series) -> str:
     return ", ".join(dict.fromkeys(part for cell in cells if cell for part in cell.split(", "))) or NONE
 
 
-def _published_entries(row: Any) -> list[Any]:
+def published_entries(row: Any) -> list[Any]:
+    """The published numbers of a row, each as a table with ``published``, ``published_interval`` and ``source``."""
     return [entry for entry in [row, *row["others"]] if pd.notna(entry["published"])]
 
 
@@ -144,7 +145,8 @@ def _difference(row: Any, entry: Any) -> str:
     return f" ({difference:+.{digits_of(row['metric'])}f})"
 
 
-def _method(row: Any) -> str:
+def method_of(row: Any) -> str:
+    """What a row is called: its method, with what was set otherwise."""
     return f"{row['method']}, {row['setting']}" if row["setting"] else str(row["method"])
 
 

@@ -105,12 +105,12 @@ def common_runs(
 
 def _compare_answers(pairs: Sequence[tuple[Record, Record]], rule: str) -> dict[str, Any]:
     """The counts of a comparison answer by answer; none unless every run of both systems holds a class for every graph of its test set."""
-    if any(not _has_classes(record, rule) for pair in pairs for record in pair):
+    if any(not has_classes(record, rule) for pair in pairs for record in pair):
         return {}
     rows = [
         (graph, x, y, target)
         for a, b in pairs
-        for graph, x, y, target in zip(a.test_index, _answers(a, rule), _answers(b, rule), _targets(a, b), strict=True)
+        for graph, x, y, target in zip(a.test_index, answers_at(a, rule), answers_at(b, rule), _targets(a, b), strict=True)
     ]
     counts: dict[str, Any] = {"num_answers": len(rows), "num_different": sum(x != y for _, x, y, _ in rows)}
     if any(target is None for *_, target in rows):
@@ -128,12 +128,14 @@ def _compare_answers(pairs: Sequence[tuple[Record, Record]], rule: str) -> dict[
     }
 
 
-def _has_classes(record: Record, rule: str) -> bool:
-    answers = _answers(record, rule)
+def has_classes(record: Record, rule: str) -> bool:
+    """Whether a record holds a class for every graph of its test set."""
+    answers = answers_at(record, rule)
     return bool(answers) and len(answers) == len(record.test_index) and all(isinstance(answer, int) for answer in answers)
 
 
-def _answers(record: Record, rule: str) -> list[Any]:
+def answers_at(record: Record, rule: str) -> list[Any]:
+    """What a record answers under a rule; nothing if it does not say."""
     return record.predictions.get(resolve(record, rule), [])
 
 

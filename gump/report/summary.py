@@ -20,6 +20,7 @@ from gump.report.page import curve_path, marks_of, read_records, write_report
 from gump.report.ranking import rank
 from gump.report.reading import SUMMARY
 from gump.report.sections import SECTIONS, Section
+from gump.report.shortfalls import shortfalls
 from gump.report.table import commit, hardware, side_by_side, table
 from gump.report.times import times
 
@@ -72,6 +73,7 @@ def write_summary(
     footnotes: dict[str, str] = {}
     for part in chosen:
         parts += _section(*part, pages, planned, footnotes)
+    parts += shortfalls(results, frame) if results else ()
     parts += times(timed) if timed else ()
     parts += _searches(searches, planned)
     parts += ["## How to read this", SUMMARY]
