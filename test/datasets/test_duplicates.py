@@ -1,0 +1,17 @@
+import numpy as np
+import pytest
+
+from gump.datasets.duplicates import contradicting
+
+
+@pytest.mark.parametrize(
+    ("y", "expected"),
+    [
+        ([0, 1, 1, 1], [True, False]),  # classes
+        ([[0.0], [1.0], [np.nan], [1.0]], [False, False]),  # what is missing contradicts nothing
+        ([[0.0, 1.0], [1.0, np.nan], [np.nan, 1.0], [0.0, np.nan]], [False, True]),  # one of several columns does
+        ([[np.nan], [np.nan], [np.nan], [np.nan]], [False, False]),
+    ],
+)
+def test_answers_that_differ_contradict_each_other_and_missing_ones_do_not(y: list[object], expected: list[bool]) -> None:
+    assert contradicting(np.array([0, 1, 0, 1]), np.array(y)).tolist() == expected
