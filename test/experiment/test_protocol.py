@@ -157,8 +157,9 @@ def test_vertices_have_classes_too_and_labels_that_are_missing_are_one() -> None
     nodes = Folds(num_folds=3).split(labeled([0, 1] * 15, level="node"), 0)
     assert nodes.test.numel() == 10
     assert (nodes.test % 2).sum() == 5
-    missing = Folds(num_folds=3).split(labeled([0.0, 1.0, torch.nan] * 6, "binary"), 0)
-    assert (missing.test % 3).bincount().tolist() == [2, 2, 2]
+    missing = labeled([0.0, 1.0, torch.nan] * 30, "binary")
+    for index in range(3):
+        assert (Folds(num_folds=3).split(missing, index).test % 3).bincount().tolist() == [10, 10, 10]
 
 
 @pytest.mark.parametrize(
