@@ -292,6 +292,24 @@ def test_statistics_are_those_of_the_data(gump: Call, data_root: Path, monkeypat
     assert (table["not here"], table["what is wrong"]) == ("", "")
 
 
+def test_a_list_says_which_dataset_it_reads(gump: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GUMP_DATA", str(tmp_path / "nothing"))
+    console = sys.modules["gump.cli.console"]
+    quick = gump("list", "datasets")
+    assert quick.stderr == "", "what takes no time is not told"
+    monkeypatch.setattr(console, "TRACKED_S", 0.0)
+    told = gump("list", "datasets")
+    assert told.stdout == quick.stdout
+    assert told.stderr.splitlines() == [f"{i} of {len(BENCHMARKS)} datasets; {name}" for i, name in enumerate(BENCHMARKS)]
+    shown, real = StringIO(), console.Console
+    monkeypatch.setattr(
+        console, "Console", lambda stderr=False: real(file=shown, force_terminal=True, width=200) if stderr else real()
+    )
+    assert gump("list", "datasets").stdout == quick.stdout
+    assert all(name in shown.getvalue() for name in BENCHMARKS)
+    assert f"3/{len(BENCHMARKS)}" in shown.getvalue()
+
+
 @pytest.mark.slow
 def test_two_processes_share_every_batch_and_one_speaks(config: Path, tmp_path: Path) -> None:
     arguments = [

@@ -120,6 +120,24 @@ def test_transfer_tasks_go_by_their_names(gump: Call) -> None:
     assert found["depth"][0].startswith("15 layers")
 
 
+def test_molecules_go_by_their_smiles(gump: Call) -> None:
+    pytest.importorskip("rdkit")
+    found = table(gump("smiles:CC(=O)Oc1ccccc1C(=O)O").stdout)
+    assert (found["num_nodes"][0], found["num_edges"][0], found["diameter"][0]) == ("13", "13", "6"), "aspirin, without hydrogen"
+    assert gump(f"smiles:{'C' * 300}").exit_code == 0, "which would be too long for the name of a file"
+    for smiles, message in [
+        ("C(C", "'smiles' must be a molecule that RDKit understands (got 'C(C')"),
+        ("", "must have an atom at least"),
+    ]:
+        result = gump(f"smiles:{smiles}")
+        assert (result.exit_code, message in result.stderr, result.stderr.count("\n")) == (1, True, 1)
+
+
+def test_without_rdkit_a_molecule_is_refused_with_the_way_to_get_it(gump: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "rdkit", None)
+    assert gump("smiles:CCO").stderr == "error: molecules need RDKit: pip install 'torch-gump[mol]'\n"
+
+
 def test_real_datasets_go_by_their_names(gump: Call, data_root: Path) -> None:
     found = table(gump("MUTAG", "--sample", "20").stdout)
     assert found["verdict"][0].startswith("of 20 graphs measured, of 188, ")
@@ -160,8 +178,9 @@ def test_bad_input_is_refused_in_one_line(gump: Call, tmp_path: Path) -> None:
     for arguments, message in [
         (["Rng-20"], "did you mean Ring-20?"),
         (["mutag"], "did you mean MUTAG?"),
-        (["IMDB-BINARY"], "; for one of the TU collection say tu:IMDB-BINARY)"),
-        (["nothing.txt"], "'graph' must be a file, tu:NAME, or one of MUTAG,"),
+        (["IMDB-BINARY"], "; for one of the TU collection say tu:IMDB-BINARY, for a molecule smiles:IMDB-BINARY)"),
+        (["C1CC1(=O)"], "(got 'C1CC1(=O)', which is none of them; for a molecule say smiles:C1CC1(=O))"),
+        (["nothing.txt"], "'graph' must be a file, tu:NAME, smiles:MOLECULE, or one of MUTAG,"),
         (["words.txt"], "must be a list of edges as text, two whole numbers"),
         (["lonely.txt"], "must have an edge between two vertices (got none on 1 vertex)"),
         (["gaps.txt"], "must have at most 100,000,000 vertices (got 1,000,000,000)"),

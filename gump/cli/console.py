@@ -1,19 +1,24 @@
-"""What every subcommand does alike: errors in one line, tables that a script can read."""
+"""What every subcommand does alike: errors in one line, tables that a script can read, and word of what takes long."""
 
 from __future__ import annotations
 
 import os
 import sys
+import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import typer
 from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
+
+TRACKED_S = 2.0
+"""Seconds after which a line says what comes next, where there is no terminal for a bar."""
 
 
 @contextmanager
@@ -68,3 +73,45 @@ def print_table(title: str, columns: list[str], rows: list[list[str]]) -> None:
     for row in rows:
         table.add_row(*map(Text, row))
     console.print(table)
+
+
+def bars(console: Console, **settings: Any) -> Progress:
+    """Bars that have a title, a count, the time that is left, and ``numbers``, a field of each."""
+    title, numbers = TextColumn("{task.description}", markup=False), TextColumn("{task.fields[numbers]}")
+    return Progress(title, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), numbers, console=console, **settings)
+
+
+def now_and_then(every_s: float) -> Callable[[str], None]:
+    """Says a line in the log of a job, unless that was done a moment ago."""
+    said_at = time.monotonic()
+
+    def say(line: str) -> None:
+        nonlocal said_at
+        if time.monotonic() - said_at >= every_s:
+            said_at = time.monotonic()
+            typer.echo(line, err=True)
+
+    return say
+
+
+def track(names: Collection[str], what: str) -> Iterator[str]:
+    """Goes through things that may take long, and shows how far it is.
+
+    On a terminal it is a bar, which is drawn from one thing to the next, so that each may have a bar of its own, and vanishes in the end; in
+    the log of a job it is a line before each thing, but for those that soon follow others.
+
+    Args:
+        names: What the things are called.
+        what: What all of them are called.
+    """
+    console, say = Console(stderr=True), now_and_then(TRACKED_S)
+    if not console.is_terminal:
+        for number, name in enumerate(names):
+            say(f"{number} of {len(names)} {what}; {name}")
+            yield name
+        return
+    with bars(console, transient=True, auto_refresh=False) as progress:
+        task = progress.add_task(what, total=len(names), numbers="")
+        for number, name in enumerate(names):
+            progress.update(task, completed=number, numbers=name, refresh=True)
+            yield name

@@ -13,7 +13,7 @@ from gump.cli.console import plain_errors, print_table
 
 
 def diagnose(
-    graph: Annotated[str, typer.Argument(help="a file of edges, or a dataset: MUTAG, Ring-20, fake")],
+    graph: Annotated[str, typer.Argument(help="a file of edges, a dataset such as MUTAG or Ring-20, or smiles:CCO")],
     index: Annotated[int | None, typer.Option(help="one graph of the dataset")] = None,
     sample: Annotated[int, typer.Option(min=1, help="graphs to measure at most")] = 200,
     width: Annotated[int, typer.Option(min=1, help="of the model whose cost is told")] = 64,

@@ -15,7 +15,7 @@ HOPS = 2
 
 
 def explore(
-    graph: Annotated[str, typer.Argument(help="a dataset, a transfer task such as Ring-20, or a file of edges")],
+    graph: Annotated[str, typer.Argument(help="a file of edges, a dataset such as MUTAG or Ring-20, or smiles:CCO")],
     index: Annotated[int, typer.Option(help="the number of the graph in it")] = 0,
     out: Annotated[Path, typer.Option(help="the page to write")] = Path("out/explore.html"),
     seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="of the untrained model")] = 0,

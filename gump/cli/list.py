@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from gump.cli.console import plain_errors, print_table
+from gump.cli.console import plain_errors, print_table, track
 
 
 def list_command(
@@ -26,5 +26,5 @@ def list_command(
         if what == "configs" and not configs.is_dir():
             raise FileNotFoundError(f"'--configs' must be a folder of configurations (got '{configs}', which is none)")
         for name in TABLES if what == "all" else (what,):
-            columns, rows = listing(name, configs)
+            columns, rows = listing(name, configs, track)
             print_table(name, columns, rows)

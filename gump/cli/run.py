@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,10 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from gump.cli.best import print_points
-from gump.cli.console import check_out, plain_errors, print_table
+from gump.cli.console import bars, check_out, now_and_then, plain_errors, print_table
 
 if TYPE_CHECKING:
     from gump.experiment.config import Config
@@ -120,9 +118,7 @@ def _bars(num_runs: int) -> Iterator[tuple[list[Watch], Callable[[], None]]]:
     if not console.is_terminal:
         yield _lines(num_runs)
         return
-    title, numbers = TextColumn("{task.description}", markup=False), TextColumn("{task.fields[numbers]}")
-    columns = (title, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), numbers)
-    with Progress(*columns, console=console) as progress:
+    with bars(console) as progress:
         runs = progress.add_task("runs", total=num_runs, numbers="")
         epochs = progress.add_task("", total=1, numbers="", visible=False)
         present: list[tuple[str, int]] = []
@@ -138,21 +134,17 @@ def _bars(num_runs: int) -> Iterator[tuple[list[Watch], Callable[[], None]]]:
 
 def _lines(num_runs: int) -> tuple[list[Watch], Callable[[], None]]:
     """Says where the runs are, once in ``LINE_S``."""
-    num_done, said_at = 0, time.monotonic()
-
-    def say(where: str = "") -> None:
-        nonlocal said_at
-        if time.monotonic() - said_at >= LINE_S:
-            said_at = time.monotonic()
-            typer.echo(f"{num_done} of {num_runs} runs{where}", err=True)
+    num_done, say = 0, now_and_then(LINE_S)
 
     def watch(config: Config, index: int, epoch: int, results: dict[str, float]) -> None:
-        say(f"; {config.title} {index}, epoch {epoch} of {config.training.epochs}  {_numbers(results)}")
+        say(
+            f"{num_done} of {num_runs} runs; {config.title} {index}, epoch {epoch} of {config.training.epochs}  {_numbers(results)}"
+        )
 
     def advance() -> None:
         nonlocal num_done
         num_done += 1
-        say()
+        say(f"{num_done} of {num_runs} runs")
 
     return [watch], advance
 

@@ -104,6 +104,16 @@ def murcko_scaffold(smiles: str) -> str:
     return scaffold
 
 
+def canonical_smiles(smiles: str) -> str:
+    """A molecule as RDKit itself writes it, the same however it was written; stereochemistry, charges and isotopes count.
+
+    Args:
+        smiles: The molecule.
+    """
+    canonical: str = import_rdkit().MolToSmiles(_parsed(smiles))
+    return canonical
+
+
 def _parsed(smiles: str) -> Any:
     """A molecule of RDKit, which is kept from saying on its own what is wrong."""
     chem = import_rdkit()

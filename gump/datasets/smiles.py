@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from itertools import compress
 from pathlib import Path
 
 import numpy as np
@@ -10,10 +11,12 @@ import torch
 
 from gump.datasets.cache import Arrays, cached, to_graphs
 from gump.datasets.dataset import Dataset
+from gump.datasets.duplicates import check_duplicates, without_duplicates
 from gump.datasets.molecule import (
     ATOM_SIZES,
     BOND_SIZES,
     Molecule,
+    canonical_smiles,
     molecule_arrays,
     murcko_scaffold,
     rdkit_version,
@@ -27,6 +30,9 @@ from gump.datasets.targets import answers, choose_targets, choose_task, class_na
 PARTS = {"train": "train", "val": "val", "valid": "val", "validation": "val", "test": "test"}
 """What the column of the split may say, and which part it is."""
 
+FORMAT = 2
+"""The version of what is kept of a table in the cache."""
+
 
 def load_smiles(
     path: Location,
@@ -35,13 +41,17 @@ def load_smiles(
     task: str | None = None,
     split: str | None = "split",
     skip_invalid: bool = False,
+    duplicates: str = "keep",
     cache: Location | bool | None = None,
 ) -> Dataset:
     """Reads molecules and what is asked about them from a table of your own, with a line for each and a column of SMILES.
 
     The file is a ``.csv`` or ``.tsv``, packed as ``.gz`` or not, whose first line names the columns. Molecules become graphs with the features of the
-    Open Graph Benchmark, as :func:`read_smiles` has them: nine categories for atoms, three for bonds, hydrogen left implicit. Salts, single atoms
-    and molecules that occur twice are molecules like any others.
+    Open Graph Benchmark, as :func:`read_smiles` has them: nine categories for atoms, three for bonds, hydrogen left implicit. Salts and
+    single atoms are molecules like any others.
+
+    A molecule that stands in several lines, however it is written there, may be learned from and tested on in one random split: a warning says how
+    many there are, and how many of them have targets that differ. ``duplicates`` keeps them apart, and so does a split by scaffold.
 
     Labels that are missing (an empty cell, or ``NaN``) count for nothing in loss and measure, for the tasks ``"binary"`` and ``"multilabel"``; other
     tasks refuse them. Classes are numbered in the order of their numbers or of the alphabet. Regressands stay in the unit of the file; of
@@ -59,8 +69,11 @@ def load_smiles(
         split: The column of the official split, which says ``train``, ``val`` (or ``valid``) or ``test`` in every line; ``None`` for none, even where
             there is a column of that name.
         skip_invalid: Whether to leave out, with a warning, what RDKit cannot read; otherwise it is an error.
+        duplicates: What to do with molecules that stand in several lines, which are those with equal canonical SMILES: ``"keep"`` all lines; keep the
+            ``"first"`` of each, whatever the others say; or ``"refuse"`` such a table.
         cache: As for :func:`load_tu`. Another version of RDKit makes another entry, since it may see molecules otherwise.
     """
+    check_duplicates(duplicates)
     path = Path(path).expanduser()
     table = read_table(path)
     column = _smiles_column(table, smiles)
@@ -68,7 +81,7 @@ def load_smiles(
     if targets is not None:
         choose_targets(table, targets, (column, split))  # while nothing is read yet
     name = Path(path.name.removesuffix(".gz")).stem
-    settings = {"smiles": column, "rdkit": rdkit_version()}
+    settings = {"smiles": column, "rdkit": rdkit_version(), "format": FORMAT}
     arrays = cached(cache, name, settings, [path], lambda: _read(table, column))
     valid = arrays["valid"]
     note = ""
@@ -81,16 +94,18 @@ def load_smiles(
     names = choose_targets(table, targets, (column, split))
     task = choose_task(table, names, task)
     y = answers(table, names, task)
+    kept, found = without_duplicates(table, arrays["molecules"], y, duplicates)
+    note = "; ".join(filter(None, [note, found]))
     return Dataset(
         name=name,
-        graphs=to_graphs({**arrays, "y": y}),
+        graphs=list(compress(to_graphs({**arrays, "y": y}), kept)),
         task=task,
         num_targets=int(y.max()) + 1 if task == "multiclass" else len(names),
-        split=None if parts is None else {part: torch.from_numpy(np.flatnonzero(parts[valid] == part)) for part in PARTS.values()},
+        split=None if parts is None else _indices(parts[valid][kept]),
         x_sizes=ATOM_SIZES,
         edge_sizes=BOND_SIZES,
         note=note,
-        scaffolds=torch.from_numpy(arrays["scaffolds"]),
+        scaffolds=torch.from_numpy(arrays["scaffolds"][kept]),
         target_names=tuple(class_names(table, names[0]) if task == "multiclass" else names),
     )
 
@@ -120,23 +135,30 @@ def _split_column(table: Table, split: str | None) -> tuple[str | None, np.ndarr
     return split, np.array([PARTS[cell.lower()] for cell in cells])
 
 
+def _indices(parts: np.ndarray) -> dict[str, torch.Tensor]:
+    return {part: torch.from_numpy(np.flatnonzero(parts == part)) for part in PARTS.values()}
+
+
 def _read(table: Table, column: str) -> Arrays:
-    """Reads the molecules that RDKit understands, with a number for each scaffold; ``valid`` says which rows they are."""
+    """Reads the molecules that RDKit understands, with a number for each and for its scaffold, equal where they are; ``valid`` says which rows
+    they are."""
     rows = read_molecules(table.columns[column], _molecule)
     found, valid = [row for row in rows if row is not None], np.array([row is not None for row in rows])
     if not found:
         raise _unreadable(table, column, ~valid)
-    molecules, scaffolds = zip(*found, strict=True)
-    return molecule_arrays(molecules) | {"scaffolds": np.unique(scaffolds, return_inverse=True)[1], "valid": valid}
+    molecules, canonical, scaffolds = zip(*found, strict=True)
+    numbers = {"molecules": canonical, "scaffolds": scaffolds}
+    arrays = {name: np.unique(texts, return_inverse=True)[1] for name, texts in numbers.items()}
+    return molecule_arrays(molecules) | arrays | {"valid": valid}
 
 
-def _molecule(smiles: str) -> tuple[Molecule, str] | None:
-    """A molecule with an atom at least, and its scaffold; ``None`` for what is none."""
+def _molecule(smiles: str) -> tuple[Molecule, str, str] | None:
+    """A molecule with an atom at least, its canonical SMILES and its scaffold; ``None`` for what is none."""
     try:
         molecule = read_molecule(smiles, describe=False)
     except ValueError:
         return None
-    return (molecule, murcko_scaffold(smiles)) if len(molecule.atoms) else None
+    return (molecule, canonical_smiles(smiles), murcko_scaffold(smiles)) if len(molecule.atoms) else None
 
 
 def _unreadable(table: Table, column: str, wrong: np.ndarray) -> ValueError:

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from gump.experiment.config import completed, made_by
 from gump.experiment.settings import differences
 from gump.record import write_atomically
 
@@ -34,7 +35,10 @@ def write_checkpoint(path: Path, identity: str, state: dict[str, Any]) -> None:
 
 
 def read_checkpoint(path: Path, identity: str | None = None) -> dict[str, Any] | None:
-    """Reads a state, if there is one; with an identity, only that of this very run. Another one is not used, and a warning says why."""
+    """Reads a state, if there is one; with an identity, only that of this very run. Another one is not used, and a warning says why.
+
+    Settings that are newer than the state had their defaults then.
+    """
     if not path.is_file():
         return None
     try:
@@ -42,13 +46,26 @@ def read_checkpoint(path: Path, identity: str | None = None) -> dict[str, Any] |
     except (EOFError, RuntimeError, UnpicklingError) as error:
         warnings.warn(f"{path} cannot be read, so the run starts anew: {error}", stacklevel=3)
         return None
-    made = state.setdefault("identity", "")
+    made = state["identity"] = _up_to_date(state.get("identity", ""))
     if identity in (None, made):
         return state
     differing = differences(_parts(made), _parts(str(identity))) or ["numbers differ after their seventh digit"]
     shown = shorten("; ".join(differing), SHOWN, placeholder=" …")
     warnings.warn(f"{path} is not gone on from, so the run starts anew: {shown}", stacklevel=3)
     return None
+
+
+def _up_to_date(identity: str) -> str:
+    """An identity with the defaults of settings that are newer than it."""
+    parts = _parts(identity)
+    match parts.get("settings"):
+        case dict(settings):
+            parts["settings"] = made_by(completed(settings))
+        case list(several):
+            parts["settings"] = [made_by(completed(settings)) for settings in several]
+        case _:
+            return identity
+    return json.dumps(parts, sort_keys=True)
 
 
 def _parts(identity: str) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
+import json
 import math
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
@@ -181,6 +182,14 @@ def complete(tables: Mapping[str, Any]) -> dict[str, Any]:
     Training(**settings["train"])  # its own checks
     build(settings["protocol"], PROTOCOLS)
     return settings
+
+
+def completed(settings: dict[str, Any]) -> dict[str, Any]:
+    """The settings of a record or a checkpoint with the defaults of those that are newer; as they are if some are settings no more."""
+    try:
+        return json.loads(json.dumps(complete(settings)))
+    except ValueError:
+        return settings
 
 
 def _check_width(model: Mapping[str, Any], answers: bool) -> None:

@@ -16,7 +16,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import degree, to_undirected
 
-from gump.datasets import TRANSFER_TASKS, fake_dataset, load_transfer, load_tu
+from gump.datasets import TRANSFER_TASKS, fake_dataset, load_transfer, load_tu, read_smiles
 from gump.datasets.own import load_own
 from gump.diagnostics.bottleneck import Bottleneck, bottleneck
 from gump.diagnostics.counted import counted
@@ -71,8 +71,10 @@ def find_graphs(name: str) -> list[Data]:
 
     Args:
         name: A file that :func:`gump.datasets.load_own` reads; a dataset of ``gump list datasets``; ``tu:NAME`` for any other of the TU
-            collection; a transfer task with its number of vertices, such as ``Ring-20``; or ``fake``.
+            collection; a transfer task with its number of vertices, such as ``Ring-20``; ``smiles:CCO``, a molecule; or ``fake``.
     """
+    if name.startswith("smiles:"):  # before it is looked for as a file, whose name may not be as long
+        return [read_smiles(name.removeprefix("smiles:"))]
     if Path(name).is_file():
         return [load_own(name)]
     if name in BENCHMARKS:
@@ -90,8 +92,12 @@ def find_graphs(name: str) -> list[Data]:
     close = difflib.get_close_matches(name.lower(), lower, 1)
     hint = f"; did you mean {lower[close[0]]}?" if close else ""
     if not close and re.fullmatch(r"[A-Za-z][\w-]+", name):
-        hint = f"; for one of the TU collection say tu:{name}"
-    raise ValueError(f"'graph' must be a file, tu:NAME, or one of {', '.join(known)} (got '{name}', which is none of them{hint})")
+        hint = f"; for one of the TU collection say tu:{name}, for a molecule smiles:{name}"
+    elif re.search(r"[][()=#@]", name):
+        hint = f"; for a molecule say smiles:{name}"
+    raise ValueError(
+        f"'graph' must be a file, tu:NAME, smiles:MOLECULE, or one of {', '.join(known)} (got '{name}', which is none of them{hint})"
+    )
 
 
 def diagnose(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,8 @@ from gump.experiment.protocol import PROTOCOLS
 from gump.experiment.registry import MODELS, TRANSFORMS
 
 Rows = tuple[list[str], list[list[str]]]
+Track = Callable[[Collection[str], str], Iterable[str]]
+"""Goes through names, of what the second argument says, and may show how far it is."""
 
 BENCHMARKS: dict[str, Callable[..., Dataset]] = {
     **{name: partial(load_tu, name) for name in ("MUTAG", "PROTEINS", "ENZYMES", "NCI1", "NCI109")},
@@ -31,13 +33,13 @@ BENCHMARKS: dict[str, Callable[..., Dataset]] = {
 COUNTED = ("type", "num_graphs", "avg_nodes", "avg_edges", "avg_arcs", "max_degree", "num_features", "num_targets")
 
 
-def _datasets(_: Path) -> Rows:
+def _datasets(_: Path, track: Track) -> Rows:
     """The paper's table of statistics, counted in the data that is here; edges are counted once. Nothing is downloaded."""
     rows = []
-    for name, load in BENCHMARKS.items():
+    for name in track(BENCHMARKS, "datasets"):
         cells, wrong = [""] * len(COUNTED), ["", ""]
         try:
-            counted = statistics(load(download=False))
+            counted = statistics(BENCHMARKS[name](download=False))
             cells = [_number(counted[column]) for column in COUNTED]
         except NotHereError as error:
             wrong = [str(error), ""]
@@ -66,7 +68,7 @@ def plain_words(text: str) -> str:
     return re.sub(r"`(?:~(?:\w+\.)*)?([^`]+)`_{0,2}", r"\1", text)
 
 
-def _configs(folder: Path) -> Rows:
+def _configs(folder: Path, _: Track) -> Rows:
     rows = []
     for path in sorted(folder.rglob("*.toml")):
         config = load_config(path)[0]
@@ -75,18 +77,24 @@ def _configs(folder: Path) -> Rows:
     return ["configuration", "published"], rows
 
 
-TABLES: dict[str, Callable[[Path], Rows]] = {
+TABLES: dict[str, Callable[[Path, Track], Rows]] = {
     "datasets": _datasets,
-    "models": lambda _: _described(MODELS),
-    "transforms": lambda _: _described(TRANSFORMS),
-    "protocols": lambda _: _described(PROTOCOLS),
+    "models": lambda *_: _described(MODELS),
+    "transforms": lambda *_: _described(TRANSFORMS),
+    "protocols": lambda *_: _described(PROTOCOLS),
     "configs": _configs,
 }
 
 
-def listing(name: str, configs: Path) -> Rows:
-    """The columns and rows of one table."""
-    return TABLES[name](configs)
+def listing(name: str, configs: Path, track: Track = lambda names, _: names) -> Rows:
+    """The columns and rows of one table.
+
+    Args:
+        name: The table.
+        configs: The folder of configurations.
+        track: Shows how far the datasets are, which are read for minutes the first time.
+    """
+    return TABLES[name](configs, track)
 
 
 def _number(value: Any) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from gump.experiment.checkpoint import read_checkpoint, tidy
-from gump.experiment.config import Config, complete, made_by, side_by_side
+from gump.experiment.config import Config, completed, made_by, side_by_side
 from gump.experiment.registry import code_of, obstacle_to_replicas
 from gump.experiment.settings import differences
 from gump.experiment.trained import kept_by
@@ -88,7 +88,7 @@ class Runner:
         record = Record.load(path)
         if self.overwrite and record.provenance.get("code", "") != code_of(config.settings):
             return None
-        differing = differences(made_by(_completed(record.settings)), json.loads(json.dumps(made_by(config.settings))))
+        differing = differences(made_by(completed(record.settings)), json.loads(json.dumps(made_by(config.settings))))
         if self.keep_weights and not differing and record.status == "finished":
             rule = config.training.select
             if kept_by(path.with_suffix(".pt")) != rule:
@@ -132,14 +132,6 @@ class Runner:
                 else:
                     tidy(path)
         return groups
-
-
-def _completed(settings: dict[str, Any]) -> dict[str, Any]:
-    """The settings of a record with the defaults of those that it lacks; as they are if some are settings no more."""
-    try:
-        return json.loads(json.dumps(complete(settings)))
-    except ValueError:
-        return settings
 
 
 def parse_indices(text: str, num_runs: int | None = None) -> list[int]:

@@ -18,6 +18,7 @@ from lightning_fabric import Fabric
 from torch import Tensor
 
 import gump
+from gump.datasets.dataset import Dataset
 from gump.experiment.checkpoint import read_checkpoint, tidy
 from gump.experiment.config import Config, made_by
 from gump.experiment.feed import Feed, GraphFeed, LinkFeed, NodeFeed
@@ -116,8 +117,10 @@ class Workshop:
             if waiting <= left.keys() and found and found["identity"] == self._identity(group):
                 groups.append(group)
                 left = {member: run for member, run in left.items() if member not in members}
-        rest = list(left.values())
-        return groups + [rest[i : i + size] for i in range(0, len(rest), size)]
+        alike: dict[tuple[int, ...], list[Run]] = {}  # folds may differ by a graph, and replicas have parts of equal sizes
+        for run in left.values():
+            alike.setdefault(self._sizes(run.number) if size > 1 else (), []).append(run)
+        return groups + [rest[i : i + size] for rest in alike.values() for i in range(0, len(rest), size)]
 
     def train(self, runs: Sequence[Run]) -> list[Record]:
         """Trains runs, side by side or the only one by itself, and saves their records; one that is there stays as it is."""
@@ -202,17 +205,26 @@ class Workshop:
         warn_of_other_code(self.config, made)
 
     def _split(self, index: int) -> Split:
-        split = self.config.protocol.split(self.dataset, index)
+        split = self.config.protocol.split(self.untransformed, index)
         for part, numbers in split._asdict().items():
             if numbers.numel() == 0:
                 raise ValueError(f"'protocol' must leave something to every part of {self.dataset.name} (got an empty '{part}')")
         return split
 
+    def _sizes(self, index: int) -> tuple[int, ...]:
+        with blaming(self.config.place):
+            return tuple(part.numel() for part in self._split(index))
+
+    @cached_property
+    def untransformed(self) -> Dataset:
+        """The dataset before transforms that are applied to batches, for what these leave as it is."""
+        graphs = self.dataset.graphs
+        return dataclasses.replace(self.dataset, graphs=graphs.graphs) if isinstance(graphs, TransformedGraphs) else self.dataset
+
     @cached_property
     def targets(self) -> Tensor:
         """What is right about every graph or vertex, a row for each."""
-        graphs = self.dataset.graphs.graphs if isinstance(self.dataset.graphs, TransformedGraphs) else self.dataset.graphs
-        return torch.cat([graph.y for graph in graphs]).view(-1, self.dataset.num_targets)
+        return torch.cat([graph.y for graph in self.untransformed]).view(-1, self.dataset.num_targets)
 
     def _checkpoint(self, runs: Sequence[Run]) -> Path:
         path, first, last = self.runner.path(*runs[0]).with_suffix(".ckpt"), runs[0].number, runs[-1].number

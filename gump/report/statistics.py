@@ -209,9 +209,9 @@ def split_ratio(records: Sequence[Record], part: str = TEST) -> float:
     beforehand), or do not say which they had, it does not apply, and the ratio is NaN: the interval then speaks of seeds and training
     sets, and is silent about the choice of the test set. Of validation sets only the protocol tells whether they are drawn anew.
 
-    The shares are read from ``settings["protocol"]``: ``train``, ``val`` and ``test`` sum to one, and the one that is missing is the rest.
-    Links that carry messages in training count as trained on, like those that are asked about. If the protocol does not say, the ratio is 1/8,
-    that of the 80/10/10 splits of TU.
+    The shares are read from ``settings["protocol"]``: ``train``, ``val`` and ``test`` sum to one, and the one that is missing is the rest. One of
+    ``num_folds`` folds is tested on. Links that carry messages in training count as trained on, like those that are asked about. If the protocol
+    does not say, the ratio is 1/8, that of the 80/10/10 splits of TU.
 
     Example:
         >>> from gump.record import Record
@@ -226,6 +226,8 @@ def split_ratio(records: Sequence[Record], part: str = TEST) -> float:
     if not drawn:
         return math.nan
     share = {part: v for part, v in protocol.items() if part in PARTS and _is_share(v)}
+    if isinstance(num_folds := protocol.get("num_folds"), int) and num_folds > 1:
+        share[TEST] = 1 / num_folds
     if len(share) < 2 or sum(share.values()) > 1:
         return RATIO
     rest = 1 - sum(share.values())

@@ -7,7 +7,15 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from gump.datasets.molecule import ATOM_SIZES, BOND_SIZES, DESCRIPTORS, murcko_scaffold, read_molecule, read_molecules
+from gump.datasets.molecule import (
+    ATOM_SIZES,
+    BOND_SIZES,
+    DESCRIPTORS,
+    canonical_smiles,
+    murcko_scaffold,
+    read_molecule,
+    read_molecules,
+)
 
 pytest.importorskip("rdkit")
 
@@ -62,6 +70,14 @@ def test_scaffolds_are_rings_without_side_chains() -> None:
     assert murcko_scaffold("CC(=O)O") == murcko_scaffold("[Na+]") == ""
     with pytest.raises(ValueError, match=r"'smiles' must be a molecule"):
         murcko_scaffold("C(C")
+
+
+def test_a_molecule_is_the_same_however_it_is_written_and_its_mirror_image_is_another() -> None:
+    assert canonical_smiles("OCC") == canonical_smiles("C(O)C") == canonical_smiles("[CH3][CH2]O") == "CCO"
+    assert canonical_smiles("C1=CC=CC=C1") == canonical_smiles("c1ccccc1")
+    assert len({canonical_smiles(s) for s in ("C[C@H](N)O", "C[C@@H](N)O", "CC(N)O", "CC([NH3+])O", "[13CH3]C(N)O")}) == 5
+    with pytest.raises(ValueError, match=r"got 'C\(C'"):
+        canonical_smiles("C(C")
 
 
 def test_descriptors_are_left_out_where_they_are_not_asked_for() -> None:

@@ -1,5 +1,6 @@
 import gzip
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from gump.experiment.task import TASKS
 
 pytest.importorskip("rdkit")
 
-MOLECULES = ["CCO", "c1ccccc1", "[Na+]", "CCO", "CC(=O)[O-].[Na+]"]
+MOLECULES = ["CCO", "c1ccccc1", "[Na+]", "CCN", "CC(=O)[O-].[Na+]"]
 
 
 def write(path: Path, *lines: str) -> Path:
@@ -28,7 +29,7 @@ def answers(dataset: Any) -> Any:
     return torch.cat([graph.y for graph in dataset]).tolist()
 
 
-def test_a_regression_on_molecules_among_them_single_atoms_salts_and_one_twice(tmp_path: Path) -> None:
+def test_a_regression_on_molecules_among_them_single_atoms_and_salts(tmp_path: Path) -> None:
     path = table(tmp_path / "esol.csv", smiles=MOLECULES, solubility=[1.5, -2, 3, 1.25, 0])
     for _ in range(2):  # from the file, then from the cache
         dataset = load_smiles(path)
@@ -103,6 +104,55 @@ def test_the_split_is_read_from_its_column(tmp_path: Path) -> None:
     named = table(tmp_path / "b.csv", smiles=MOLECULES, y=[1.5, 2, 3, 4, 5], part=parts)
     assert load_smiles(named).split is None
     assert load_smiles(named, split="part").split["test"].tolist() == [2]
+
+
+TWICE = ["CCO", "c1ccccc1", "OCC", "C1=CC=CC=C1", "N", "C(O)C"]
+
+
+def test_molecules_in_several_lines_are_told_however_they_are_written(tmp_path: Path) -> None:
+    path = table(
+        tmp_path / "a.csv", smiles=TWICE, y=[1.5, 2, 1.5, 3, 4, 1.5], split=["train", "train", "val", "val", "test", "test"]
+    )
+    note = "2 of 3 molecules stand in several lines, 1 of them with targets that differ"
+    for _ in range(2):  # from the file, then from the cache
+        with pytest.warns(
+            UserWarning,
+            match=rf"a.csv: {note} \(again in lines 4, 5, 7\); a random split may .* duplicates='first' \(duplicates = \"first\" in a",
+        ) as warned:
+            dataset = load_smiles(path)
+        assert (len(warned), warned[0].filename) == (1, __file__)
+        assert (len(dataset), dataset.note) == (6, note)
+        with pytest.warns(UserWarning, match=rf"{note}; of each the first was kept \(again in lines 4, 5, 7\)$"):
+            dataset = load_smiles(path, duplicates="first")
+        assert (answers(dataset), dataset.note) == ([[1.5], [2], [4]], f"{note}; of each the first was kept")
+        assert [graph.num_nodes for graph in dataset] == [3, 6, 1]
+        assert [index.tolist() for index in dataset.split.values()] == [[0, 1], [], [2]]
+        assert (dataset.scaffolds.tolist()[0] == dataset.scaffolds.tolist()[2], len(dataset.scaffolds)) == (True, 3)
+    with pytest.raises(
+        ValueError,
+        match=rf"a.csv must have a line for each molecule and no more, .*\(got one in which {note} \(again in lines 4, 5, 7\)\); remove",
+    ):
+        load_smiles(path, duplicates="refuse")
+
+
+def test_repeats_of_what_is_left_out_do_not_count_and_both_are_noted(tmp_path: Path) -> None:
+    path = table(tmp_path / "a.csv", smiles=["X", "C", "X", "[CH4]"], y=[0.5] * 4)
+    with pytest.warns(UserWarning, match="molecules") as warned:
+        dataset = load_smiles(path, skip_invalid=True)
+    assert len(warned) == 2
+    assert "stand in several lines (again in line 5)" in str(warned[1].message), "and no targets that differ"
+    assert dataset.note == "2 of 4 molecules were left out, which RDKit could not read; 1 of 1 molecules stand in several lines"
+
+
+def test_mirror_images_and_what_has_one_scaffold_are_other_molecules(tmp_path: Path) -> None:
+    with warnings.catch_warnings(action="error"):
+        path = table(tmp_path / "a.csv", smiles=["C[C@H](N)O", "C[C@@H](N)O", "Cc1ccccc1", "Nc1ccccc1"], y=[0.5] * 4)
+        assert len(load_smiles(path, duplicates="refuse")) == 4
+
+
+def test_what_can_be_done_about_duplicates_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"'duplicates' must be one of 'keep', 'first', 'refuse' \(got 'drop'\)"):
+        load_smiles(tmp_path / "a.csv", duplicates="drop")
 
 
 def test_molecules_with_one_scaffold_have_one_number(tmp_path: Path) -> None:

@@ -151,6 +151,13 @@ def test_a_graph_is_found_by_name_or_in_a_file(tmp_path: Path) -> None:
     assert (own.title, own.data.num_nodes, own.data.x) == (str(file), 3, None)
 
 
+def test_a_molecule_is_found_by_its_smiles() -> None:
+    pytest.importorskip("rdkit")
+    ethanol = find_graph("smiles:CCO")
+    assert (ethanol.title, ethanol.data.num_nodes) == ("smiles:CCO", 3)
+    assert exploration(ethanol, seed=0, max_vertices=50)["features"] == "the graph's own 9 categories, embedded by random vectors"
+
+
 def test_a_graph_of_a_benchmark_is_found(data_root: Path) -> None:
     mutag = find_graph("MUTAG", 7)
     assert (mutag.title, mutag.data.num_nodes) == ("MUTAG, graph 7", 20)

@@ -9,7 +9,19 @@ from torch_geometric.data import Data
 
 from gump.datasets.dataset import Dataset
 from gump.datasets.molecule import murcko_scaffold
-from gump.experiment.protocol import PROTOCOLS, FixedTest, Fresh, Links, Official, Scaffold, num_items, run_seed, undirected_links
+from gump.experiment.protocol import (
+    PROTOCOLS,
+    FixedTest,
+    Folds,
+    Fresh,
+    Links,
+    Official,
+    Scaffold,
+    Split,
+    num_items,
+    run_seed,
+    undirected_links,
+)
 
 
 def dataset(num_graphs: int, level: str = "graph") -> Dataset:
@@ -46,6 +58,126 @@ def test_fresh_test_sets_differ() -> None:
     data = dataset(100)
     assert not Fresh().split(data, 0).test.equal(Fresh().split(data, 1).test)
     assert not Fresh(seed=1).split(data, 0).test.equal(Fresh().split(data, 0).test)
+
+
+def test_fresh_splits_are_those_of_the_records_that_there_are() -> None:
+    split = Fresh().split(dataset(20), 3)
+    assert (split.val.tolist(), split.test.tolist()) == ([1, 12], [4, 15])
+
+
+def labeled(labels: Sequence[float], task: str = "multiclass", level: str = "graph") -> Dataset:
+    y = torch.tensor(labels) if task == "multiclass" else torch.tensor(labels, dtype=torch.float).view(-1, 1)
+    edge_index = torch.tensor([[0], [1]])
+    graphs = [Data(x=torch.ones(2, 1), edge_index=edge_index, y=row) for row in y.split(1)]
+    if level in ("node", "link"):
+        graphs = [Data(x=torch.ones(len(y), 1), edge_index=edge_index, y=y)]
+    return Dataset("test", graphs, task, 1 if task != "multiclass" else max(labels) + 1, level)
+
+
+CLASSES = {
+    "MUTAG": [0] * 63 + [1] * 125,
+    "many": [i % 7 * (i % 3 > 0) for i in range(301)],
+    "rare": [0] * 40 + [1] * 3 + [2],
+    "as few as folds": list(range(10)),
+}
+
+
+def deviations(parts: Sequence[torch.Tensor], sizes: Sequence[float], labels: Sequence[int], of: torch.Tensor) -> torch.Tensor:
+    """How far the number of each class in some parts is from its share, where these are cut from a set."""
+    y, bins = torch.tensor(labels), max(labels) + 1
+    counts = torch.stack([y[part].bincount(minlength=bins) for part in parts])
+    return (counts - torch.tensor(sizes).view(-1, 1) * y[of].bincount(minlength=bins) / len(of)).abs()
+
+
+def keeps_shares(split: Split, labels: Sequence[int], test_size: float) -> bool:
+    everything, rest = torch.arange(len(labels)), torch.cat(split[:2])
+    assert torch.cat(split).sort().values.equal(everything)
+    test = deviations([split.test], [test_size], labels, everything)
+    val = deviations([split.val], [len(split.val)], labels, rest)
+    return bool((test < 1 - 1e-4).all() and (val < 1 - 1e-4).all())
+
+
+@pytest.mark.parametrize("labels", CLASSES.values(), ids=CLASSES)
+def test_every_round_of_folds_tests_on_everything_once_with_equal_shares_of_the_classes(labels: list[int]) -> None:
+    data, rule = labeled(labels), Folds(num_runs=20)
+    splits = [rule.split(data, index) for index in range(20)]
+    for first in (0, 10):
+        tested = torch.cat([split.test for split in splits[first : first + 10]])
+        assert tested.sort().values.equal(torch.arange(len(labels)))
+    assert not splits[0].test.equal(splits[10].test), "the second round deals anew"
+    for split in splits:
+        assert keeps_shares(split, labels, len(labels) / 10)
+        assert len(split.test) in (len(labels) // 10, -(-len(labels) // 10))
+        assert len(split.val) == round(0.1 * len(labels))
+
+
+def test_a_run_on_folds_is_the_same_whatever_else_is_run_and_another_with_another_seed() -> None:
+    data = labeled(CLASSES["MUTAG"])
+    alone = Folds(num_runs=100).split(data, 17)
+    assert all(a.equal(b) for a, b in zip(alone, Folds(num_runs=18).split(data, 17), strict=True))
+    assert not alone.test.equal(Folds(seed=1).split(data, 17).test)
+    assert not Folds().split(data, 0).val.equal(Folds().split(data, 1).val)
+
+
+def test_folds_by_hand() -> None:
+    labels = [0, 1, 0, 1, 0, 1, 1, 1]  # three and five
+    splits = [Folds(num_folds=3, val=0.25).split(labeled(labels), index) for index in range(3)]
+    counts = [[[labels[i] for i in part].count(c) for c in (0, 1)] for split in splits for part in [split.test.tolist()]]
+    assert counts == [[1, 2], [1, 2], [1, 1]]
+    assert [len(split.val) for split in splits] == [2, 2, 2]
+    rare = [Folds(num_folds=3, val=0.25).split(labeled([0] * 8 + [1]), index) for index in range(3)]
+    assert sum(8 in split.test for split in rare) == 1
+    assert [8 in split.train or 8 in split.val for split in rare] == [8 not in split.test for split in rare]
+
+
+@pytest.mark.parametrize("labels", CLASSES.values(), ids=CLASSES)
+def test_stratified_fresh_splits_have_the_same_sizes_and_keep_the_shares_of_the_classes(labels: list[int]) -> None:
+    data, rule, kept = labeled(labels), Fresh(stratify=True), []
+    for index in range(10):
+        split, plain = rule.split(data, index), Fresh().split(data, index)
+        assert [len(part) for part in split] == [len(part) for part in plain]
+        assert keeps_shares(split, labels, len(split.test))
+        assert all(a.equal(b) for a, b in zip(split, rule.split(data, index), strict=True))
+        kept.append(keeps_shares(plain, labels, len(plain.test)))
+    assert not rule.split(data, 0).test.equal(rule.split(data, 1).test)
+    assert not all(kept) or len(set(labels)) == len(labels), "which drawing alone does not"
+
+
+def test_everything_is_validated_and_tested_on_equally_often_in_the_long_run() -> None:
+    labels, rule = [0, 0, 0, 0, 0, 0, 0, 1, 1, 2], Fresh(stratify=True, train=0.6, val=0.2)
+    data, count = labeled(labels), torch.zeros(2, 10)
+    for index in range(1000):
+        split = rule.split(data, index)
+        count[0, split.val] += 1
+        count[1, split.test] += 1
+    assert (count - 200).abs().max() < 60  # nearly five standard deviations
+
+
+def test_vertices_have_classes_too_and_labels_that_are_missing_are_one() -> None:
+    nodes = Folds(num_folds=3).split(labeled([0, 1] * 15, level="node"), 0)
+    assert nodes.test.numel() == 10
+    assert (nodes.test % 2).sum() == 5
+    missing = labeled([0.0, 1.0, torch.nan] * 30, "binary")
+    for index in range(3):
+        assert (Folds(num_folds=3).split(missing, index).test % 3).bincount().tolist() == [10, 10, 10]
+
+
+@pytest.mark.parametrize(
+    ("rule", "must"),
+    [(Folds(), "'protocol.kind' must be another than 'folds'"), (Fresh(stratify=True), "'protocol.stratify' must be false")],
+)
+def test_where_there_are_no_classes_their_shares_cannot_be_kept(rule: Folds | Fresh, must: str) -> None:
+    for task in ("regression", "multilabel"):
+        with pytest.raises(ValueError, match=f"{must}, since test has no classes whose shares could be kept: its task is '{task}'"):
+            rule.split(labeled([0.0] * 20, task), 0)
+    links = Data(x=torch.ones(30, 1), edge_index=torch.stack([torch.arange(29), torch.arange(29) + 1]))
+    with pytest.raises(ValueError, match=f"{must}, .*: it asks about links"):
+        rule.split(Dataset("test", [links], "binary", 1, "link"), 0)
+
+
+def test_there_are_no_more_folds_than_graphs() -> None:
+    with pytest.raises(ValueError, match=r"'protocol\.num_folds' must be at most 9, what test has to test on \(got 10\)"):
+        Folds().split(labeled([0] * 9), 0)
 
 
 def test_the_official_split_is_the_datasets() -> None:
@@ -136,6 +268,14 @@ def test_every_protocol_says_what_it_is(kind: type) -> None:
             r"'protocol\.train' and 'protocol\.val' must be positive, with a sum below 1 \(got 0\.9, 0\.1\)",
         ),
         (FixedTest, {"val": -0.1}, r"'protocol\.test' and 'protocol\.val' must be positive"),
+        (Folds, {"num_folds": 1}, r"'protocol\.num_folds' must be at least 2 \(got 1\)"),
+        (Folds, {"num_runs": 0}, r"'protocol\.num_runs' must be at least 1"),
+        (Folds, {"val": 0.0}, r"'protocol\.val' must be positive"),
+        (
+            Folds,
+            {"num_folds": 2, "val": 0.5},
+            r"'protocol\.val' must leave something beside one of 2 folds to learn from \(got 0\.5\)",
+        ),
         (Scaffold, {"train": 1.0}, r"'protocol\.train' and 'protocol\.val' must be positive"),
         (Links, {"val": 1.5}, r"'protocol\.val' and 'protocol\.test' must be positive"),
         (Links, {"supervision": 1.0}, r"'protocol\.supervision' must be positive"),

@@ -414,6 +414,27 @@ def test_a_checkpoint_of_other_settings_is_not_used(tmp_path: Path) -> None:
     assert comparable(pair[0]) == comparable(pair[1])
 
 
+@pytest.mark.parametrize("num_replicas", [None, 2])
+def test_a_checkpoint_older_than_a_setting_was_made_with_its_default(num_replicas: int | None, tmp_path: Path) -> None:
+    epochs: list[int] = []
+
+    def interrupt(config: Config, index: int, epoch: int, results: dict[str, float]) -> None:
+        epochs.append(epoch)
+        if len(epochs) == 2:
+            raise KeyboardInterrupt
+
+    config, common = tiny_config(protocol={"kind": "fresh", "num_runs": 2}), {"save_every_s": 0, "num_replicas": num_replicas}
+    with pytest.raises(KeyboardInterrupt):
+        list(Runner(tmp_path, watches=[interrupt], **common).run(config))
+    [path] = tmp_path.rglob("*.ckpt")
+    state = torch.load(path, weights_only=True)
+    identity = state.pop("identity")
+    write_checkpoint(path, old := identity.replace(', "stratify": false', ""), state)
+    assert old != identity
+    list(Runner(tmp_path, watches=[interrupt], **common).run(config))
+    assert epochs[:4] == [1, 2, 2, 3], "it went on"
+
+
 @pytest.mark.parametrize("change", ["torch", "device"])
 def test_a_checkpoint_of_another_torch_or_device_is_not_used(change: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     epochs: list[int] = []
@@ -601,6 +622,16 @@ def test_a_group_killed_between_its_records_ends_as_if_it_never_was(
     assert list(map(comparable, records)) == list(map(comparable, whole))
     assert all(path.read_bytes() == content for path, content in before.items())
     assert sorted(path.name for path in (tmp_path / "killed/test/tiny").iterdir()) == [f"{i:03d}.json" for i in range(6)]
+
+
+def test_folds_of_unequal_sizes_are_groups_of_their_own(tmp_path: Path) -> None:
+    config = tiny_config(protocol={"kind": "folds", "num_folds": 3, "num_runs": 6}, train={"epochs": 1})
+    records = list(Runner(tmp_path, num_replicas=6).run(config))
+    assert [record.index for record in records] == list(range(6))
+    assert [len(record.test_index) for record in records] == [7, 7, 6, 7, 7, 6]
+    assert [record.provenance["side_by_side_with"] for record in records][:3] == [[1, 3, 4], [0, 3, 4], [5]]
+    for first in (0, 3):
+        assert sorted(i for record in records[first : first + 3] for i in record.test_index) == list(range(20))
 
 
 def test_a_group_killed_after_its_last_record_leaves_no_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -845,6 +876,14 @@ def test_replicas_are_refused_where_graphs_are_transformed_late(tmp_path: Path) 
     late = tiny_tables() | {"transform": [{"kind": "AddRandomWalkPE", "walk_length": 3, "attr_name": "none", "when": "batch"}]}
     with pytest.raises(ValueError, match="'--replicas' must be left out where a transform has when = "):
         list(Runner(tmp_path, num_replicas=2).run(make_configs("test/late", late)[0]))
+
+
+def test_no_graph_is_transformed_to_see_its_class(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    late = {"transform": [{"kind": "AddRandomWalkPE", "walk_length": 3, "attr_name": "none", "when": "batch"}]}
+    [config] = make_configs("test/late", tiny_tables(protocol={"kind": "folds", "num_folds": 4}) | late)
+    shop = workshop.Workshop([config], Runner(tmp_path))
+    monkeypatch.setattr(preprocess.TransformedGraphs, "__getitem__", lambda *_: pytest.fail("transformed"))
+    assert shop._split(0).test.numel() == 5
 
 
 @pytest.mark.parametrize("kind", ["GUMP", "MPNN"])

@@ -17,7 +17,7 @@ from gump.record import Record
 pytest.importorskip("rdkit")
 
 RINGS = ["c1ccccc1", "C1CCCCC1", "c1ccncc1", "C1CC1", "c1ccoc1"]
-SMILES = [f"{'C' * (1 + i % 4)}{RINGS[i % 5]}" for i in range(16)] + ["[Na+]", "CC", "CCO", "CCO"]
+SMILES = [f"{'C' * (1 + i % 4)}{RINGS[i % 5]}" for i in range(16)] + ["[Na+]", "CC", "CCO", "CCN"]
 PARTS = (["train"] * 3 + ["valid", "test"]) * 4
 SHARES = {"train": 0.5, "val": 0.25}
 
@@ -64,6 +64,24 @@ def test_tasks_and_protocols(table: Path, tmp_path: Path, dataset: dict[str, Any
     assert (record.status, record.metric) == ("finished", metric)
     if protocol["kind"] == "official":
         assert record.test_index == [i for i, part in enumerate(PARTS) if part == "test"]
+
+
+def test_the_command_says_once_that_molecules_stand_in_several_lines_and_so_do_the_records(
+    table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    table.write_text(table.read_text() + "OCC,7,1,test\n")
+    dataset = {"path": table.name, "targets": "length"}
+    write_toml(tmp_path / "mine.toml", tables(dataset, {"kind": "fresh", "num_runs": 2} | SHARES))
+    done = CliRunner().invoke(app, ["run", "mine.toml", "--records", "out", "--device", "cpu"])
+    note = "1 of 20 molecules stand in several lines, 1 of them with targets that differ"
+    assert done.stderr.splitlines()[0].startswith(f"warning: mine.csv: {note} (again in line 22); a random split may")
+    assert done.stderr.count("several lines") == 1
+    assert Record.load(tmp_path / "out/mine/001.json").note == note
+    first = ["--set", "dataset.duplicates=first", "--set", "protocol.num_runs=1", "--records", "out", "--device", "cpu"]
+    assert CliRunner().invoke(app, ["run", "mine.toml", *first]).exit_code == 0
+    [record] = (Record.load(path) for path in (tmp_path / "out/mine").glob("dataset*/000.json"))
+    assert (record.note, max(record.test_index) < 20) == (f"{note}; of each the first was kept", True)
 
 
 @pytest.mark.parametrize(

@@ -104,6 +104,8 @@ def test_time_of_a_run_that_does_not_say_makes_the_total_unknown(runs: Any) -> N
         ({"kind": "fresh", "train": 0.8, "val": 0.1}, 1 / 8),
         ({"kind": "fresh", "train": 0.5, "val": 0.25}, 1 / 2),
         ({"kind": "links", "val": 0.05, "test": 0.1, "supervision": 0.3}, 0.1 / 0.85),
+        ({"kind": "folds", "num_folds": 10, "val": 0.1}, 1 / 8),
+        ({"kind": "folds", "num_folds": 5, "val": 0.2}, 1 / 3),
         ({"train": 0.6, "test": 0.3, "val": 0.1}, 1 / 2),
         ({"train": 0.6}, 1 / 8),
         ({"train": True, "val": "x"}, 1 / 8),
@@ -123,6 +125,11 @@ def test_validation_has_its_own_values_and_share(runs: Any) -> None:
     assert found["loss"].mean == pytest.approx(30)
     assert found["loss"].corrected_error == pytest.approx(20 / math.sqrt(2) * math.sqrt(1 / 2 + 1 / 5))
     assert "metric" not in found, "no run left a number there"
+
+
+def test_validation_sets_of_folds_are_drawn_anew(runs: Any) -> None:
+    records = runs([0.5, 0.7], settings={"protocol": {"kind": "folds", "num_folds": 5, "val": 0.2}})
+    assert split_ratio(records, "val") == pytest.approx(0.2 / 0.6)
 
 
 @pytest.mark.parametrize("test_index", [[3, 4, 5], []])
