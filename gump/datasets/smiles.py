@@ -43,9 +43,9 @@ def load_smiles(
     Open Graph Benchmark, as :func:`read_smiles` has them: nine categories for atoms, three for bonds, hydrogen left implicit. Salts, single atoms
     and molecules that occur twice are molecules like any others.
 
-    Labels that are missing (an empty cell, or ``NaN``) count for nothing in loss and measure, for the tasks ``"binary"`` and ``"multilabel"``; other
-    tasks refuse them. Classes are numbered in the order of their numbers or of the alphabet. Regressands stay in the unit of the file; of
-    several columns, those whose numbers are large weigh more in loss and measure, unless they are scaled before.
+    Labels and regressands that are missing (an empty cell, or ``NaN``) count for nothing in loss and measure; classes must be known. Classes are
+    numbered in the order of their numbers or of the alphabet. Regressands stay in the unit of the file; of several columns, those whose numbers
+    are large weigh more in loss and measure, unless they are scaled before. ``lines`` of what is returned says which line of the file each graph is.
 
     The first call takes longest, for RDKit has to read the molecules; later ones read the cache.
 
@@ -92,6 +92,7 @@ def load_smiles(
         note=note,
         scaffolds=torch.from_numpy(arrays["scaffolds"]),
         target_names=tuple(class_names(table, names[0]) if task == "multiclass" else names),
+        lines=torch.from_numpy(table.lines),
     )
 
 

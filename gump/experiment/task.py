@@ -51,12 +51,20 @@ def _accuracy(out: Tensor, y: Tensor) -> Tensor:
     return (out.argmax(-1) == y.view(out.shape[:-1])).sum(-1).cpu().double() / out.size(-2)
 
 
-def _labels(out: Tensor, y: Tensor) -> Tensor:
-    """Labels that are missing (NaN) count for nothing."""
+def _over_known(loss: Callable[..., Tensor], out: Tensor, y: Tensor) -> Tensor:
+    """The mean of a loss over the targets that are known; those that are missing (NaN) count for nothing."""
     y = y.view_as(out).to(out.dtype)
     known = ~y.isnan()
-    loss = binary_cross_entropy_with_logits(out, torch.where(known, y, 0), reduction="none")
-    return torch.where(known, loss, 0).sum() / known.sum().clamp_min(1)
+    each = loss(out, torch.where(known, y, 0), reduction="none")
+    return torch.where(known, each, 0).sum() / known.sum().clamp_min(1)
+
+
+def _labels(out: Tensor, y: Tensor) -> Tensor:
+    return _over_known(binary_cross_entropy_with_logits, out, y)
+
+
+def _numbers(out: Tensor, y: Tensor) -> Tensor:
+    return _over_known(l1_loss, out, y)
 
 
 def _scores(out: Tensor) -> Tensor:
@@ -83,12 +91,10 @@ def _average_precision(out: Tensor, y: Tensor) -> Tensor:
     return torch.stack(values).mean() if values else out.new_tensor(torch.nan)
 
 
-def _numbers(out: Tensor, y: Tensor) -> Tensor:
-    return l1_loss(out, y.view_as(out).to(out.dtype))
-
-
 def _mean_absolute_error(out: Tensor, y: Tensor) -> Tensor:
-    return mean_absolute_error(out.contiguous(), y.view_as(out).to(out.dtype).contiguous())
+    y = y.view_as(out).to(out.dtype)
+    known = ~y.isnan()
+    return mean_absolute_error(out[known], y[known]) if known.any() else out.new_tensor(torch.nan)
 
 
 def _largest(out: Tensor) -> list[Any]:

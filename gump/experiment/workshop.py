@@ -206,7 +206,25 @@ class Workshop:
         for part, numbers in split._asdict().items():
             if numbers.numel() == 0:
                 raise ValueError(f"'protocol' must leave something to every part of {self.dataset.name} (got an empty '{part}')")
+        if self.dataset.task != "multiclass" and self.dataset.level != "link":
+            self._check_known(split, index)
         return split
+
+    def _check_known(self, split: Split, index: int) -> None:
+        """Refuses a split where nothing is known about a target that is to be learned, or nothing at all to choose or test by."""
+        known = {part: ~self.targets[numbers].isnan() for part, numbers in split._asdict().items()}
+        for number, values in enumerate(known["train"].T):
+            if not values.any():
+                name = (self.dataset.target_names or range(self.dataset.num_targets))[number]
+                raise ValueError(
+                    f"{name!r} must have a value in the training set of every run, to be learned (got none among {len(values):,} in that of run "
+                    f"{index}); leave it out of the targets, or split otherwise"
+                )
+        for part, values in known.items():
+            if not values.any():
+                raise ValueError(
+                    f"'protocol' must leave something that is known to every part of {self.dataset.name} (got no value in '{part}' of run {index})"
+                )
 
     @cached_property
     def targets(self) -> Tensor:

@@ -82,6 +82,25 @@ def test_mae_is_that_of_scikit_learn(num_targets: int) -> None:
     assert float(TASKS["regression"].loss(out, y)) == pytest.approx(mean_absolute_error(y, out), abs=1e-6)
 
 
+@pytest.mark.parametrize("num_targets", [1, 3])
+def test_mae_and_its_loss_are_those_of_the_numbers_that_are_known(num_targets: int) -> None:
+    out, y = numbers(0, 40, num_targets).requires_grad_(), numbers(1, 40, num_targets)
+    y[torch.rand(y.shape, generator=torch.Generator().manual_seed(2)) < 0.4] = torch.nan
+    known = ~y.isnan()
+    expected = mean_absolute_error(y[known], out[known].detach())
+    assert float(TASKS["regression"].judge(out.detach(), y)) == pytest.approx(expected, abs=1e-6)
+    loss = TASKS["regression"].loss(out, y)
+    assert float(loss.detach()) == pytest.approx(expected, abs=1e-6)
+    (gradient,) = torch.autograd.grad(loss, out)
+    assert (gradient != 0).equal(known)
+
+
+def test_mae_without_any_number_is_not_a_number() -> None:
+    out, y = numbers(0, 4, 2), torch.full((4, 2), torch.nan)
+    assert TASKS["regression"].judge(out, y).isnan()
+    assert TASKS["regression"].loss(out, y) == 0
+
+
 def test_missing_labels_weigh_nothing_in_the_loss_and_send_no_gradient() -> None:
     out, y = numbers(0, 8, 3).requires_grad_(), labels(1, 8, 3, missing=0.4)
     known = ~y.isnan()
