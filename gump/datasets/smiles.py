@@ -14,10 +14,10 @@ from gump.datasets.molecule import (
     ATOM_SIZES,
     BOND_SIZES,
     Molecule,
+    bare_molecule,
     molecule_arrays,
     murcko_scaffold,
     rdkit_version,
-    read_molecule,
     read_molecules,
 )
 from gump.datasets.raw import Location
@@ -63,7 +63,7 @@ def load_smiles(
     """
     path = Path(path).expanduser()
     table = read_table(path)
-    column = _smiles_column(table, smiles)
+    column = smiles_column(table, smiles)
     split, parts = _split_column(table, split)
     if targets is not None:
         choose_targets(table, targets, (column, split))  # while nothing is read yet
@@ -96,8 +96,8 @@ def load_smiles(
     )
 
 
-def _smiles_column(table: Table, smiles: str) -> str:
-    """The name of a column as the file has it."""
+def smiles_column(table: Table, smiles: str) -> str:
+    """The name of the column of SMILES as the file has it, which may be written in capitals there."""
     alike = [name for name in table.columns if name.lower() == smiles.lower()]
     if smiles not in alike and len(alike) != 1:
         raise ValueError(f"'smiles' must be a column of {table.path} (got {smiles!r}; there are: {table.names()})")
@@ -134,10 +134,9 @@ def _read(table: Table, column: str) -> Arrays:
 def _molecule(smiles: str) -> tuple[Molecule, str] | None:
     """A molecule with an atom at least, and its scaffold; ``None`` for what is none."""
     try:
-        molecule = read_molecule(smiles, describe=False)
+        return bare_molecule(smiles), murcko_scaffold(smiles)
     except ValueError:
         return None
-    return (molecule, murcko_scaffold(smiles)) if len(molecule.atoms) else None
 
 
 def _unreadable(table: Table, column: str, wrong: np.ndarray) -> ValueError:

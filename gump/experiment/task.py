@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -22,6 +23,7 @@ class Task(NamedTuple):
         judge: The measure of all predictions against all targets.
         answer: What to write down for each prediction.
         truth: What to write down for each target, in the same terms.
+        expected: What predictions say about targets: the probability of each class or label, or the numbers as they are.
     """
 
     measure: str
@@ -30,6 +32,7 @@ class Task(NamedTuple):
     judge: Callable[[Tensor, Tensor], Tensor]
     answer: Callable[[Tensor], list[Any]]
     truth: Callable[[Tensor], list[Any]]
+    expected: Callable[[Tensor], Tensor]
 
     def judge_each(self, out: Tensor, y: Tensor) -> Tensor:
         """The measure of each of several models, whose predictions and targets are stacked."""
@@ -111,9 +114,9 @@ def _rounded(out: Tensor) -> list[Any]:
 
 
 TASKS = {
-    "multiclass": Task("accuracy", True, _classes, _accuracy, _largest, _listed),
-    "binary": Task("auroc", True, _labels, _auroc, _rounded, _listed),
-    "multilabel": Task("ap", True, _labels, _average_precision, _rounded, _rounded),
-    "regression": Task("mae", False, _numbers, _mean_absolute_error, _rounded, _rounded),
+    "multiclass": Task("accuracy", True, _classes, _accuracy, _largest, _listed, partial(torch.softmax, dim=-1)),
+    "binary": Task("auroc", True, _labels, _auroc, _rounded, _listed, torch.sigmoid),
+    "multilabel": Task("ap", True, _labels, _average_precision, _rounded, _rounded, torch.sigmoid),
+    "regression": Task("mae", False, _numbers, _mean_absolute_error, _rounded, _rounded, lambda out: out),
 }
 """By the names of :data:`gump.datasets.dataset.TASKS`."""

@@ -72,7 +72,7 @@ class Workshop:
         self.configs, self.runner = list(configs), runner
         self.config, self.training = configs[0], configs[0].training  # for what all share
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # what torch asks for where it should repeat
-        self.fabric = _fabric(runner.device, runner.num_devices, self.training.precision)
+        self.fabric = fabric_on(runner.device, runner.num_devices, self.training.precision)
         self.fabric.launch()
         self.line_graph = takes_line_graph(MODELS[self.config.settings["model"]["kind"]])
         self.code = code_of(self.config.settings)
@@ -353,7 +353,8 @@ def _ranges(numbers: Sequence[int]) -> str:
     return ",".join(parts)
 
 
-def _fabric(device: str, num_devices: int, precision: Any) -> Fabric:
+def fabric_on(device: str, num_devices: int = 1, precision: Any = None) -> Fabric:
+    """Where and in what precision to compute; refuses what this machine has not."""
     try:
         return Fabric(accelerator=device, devices=num_devices, precision=precision)
     except (RuntimeError, ValueError) as error:  # there is no such device here, or nowhere

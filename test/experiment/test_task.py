@@ -134,6 +134,20 @@ def test_answers_and_truths_are_plain_and_of_one_shape(name: str) -> None:
     assert isinstance(answer[0], int | float | list)
 
 
+@pytest.mark.parametrize("name", ["multiclass", "binary", "multilabel"])
+def test_what_is_expected_is_what_the_loss_pulls_to_the_truth(name: str) -> None:
+    y = torch.arange(12) % 3 if name == "multiclass" else labels(1, 12, 1 if name == "binary" else 3)
+    truth = torch.eye(3)[y] if name == "multiclass" else y
+    out = numbers(0, *truth.shape).requires_grad_()
+    (gradient,) = torch.autograd.grad(TASKS[name].loss(out, y), out)
+    count = len(y) if name == "multiclass" else y.numel()
+    torch.testing.assert_close(gradient, (TASKS[name].expected(out.detach()) - truth) / count)
+
+
+def test_numbers_are_expected_as_they_are() -> None:
+    assert TASKS["regression"].expected(numbers(0, 5, 2)).equal(numbers(0, 5, 2))
+
+
 def test_predictions_are_written_with_five_digits() -> None:
     assert TASKS["regression"].answer(torch.tensor([[1 / 3], [2.0]])) == [0.33333, 2.0]
     assert TASKS["multiclass"].answer(torch.tensor([[0.0, 1.0], [3.0, 2.0]])) == [1, 0]
