@@ -56,6 +56,13 @@ def test_where_there_is_no_terminal_a_line_now_and_then_says_how_far_it_is(gump:
     assert (found.stdout, found.stderr) == ("graph\n0\n1\n2\n", "2 of 3 answers\n3 of 3 answers\n")
 
 
+def test_on_a_terminal_a_bar_says_so_and_is_gone_at_the_end(gump: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    found = gump("records/test/tiny", "fake", "--out", "answers.csv")
+    assert "32/32" in found.stderr
+    assert found.stderr.endswith("\x1b[2Kwritten to answers.csv\n"), "where the bar was erased"
+
+
 def test_bad_input_is_refused_in_one_line_and_nothing_is_printed_or_written(gump: Call) -> None:
     np.savez("own.npz", edge_index=np.array([[0], [1]]), x=np.ones((2, 3)))
     Path("fake.csv").write_text("smiles\nCCO\n")

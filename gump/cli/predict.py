@@ -46,26 +46,29 @@ def predict(
             if out.exists() and Path(data).exists() and out.samefile(data):
                 raise ValueError(f"'--out' must be another file than the data (got '{out}' for both)")
         found = predict_data(weights, data, smiles, device)
-        text = io.StringIO() if out is not None else sys.stdout
-        table = csv.writer(text, lineterminator="\n")
-        for number, rows in enumerate(_shown(found)):
+        kept = io.StringIO()
+        table = csv.writer(sys.stdout if out is None else kept, lineterminator="\n")
+        for number, rows in enumerate(_shown(found, bar=out is not None or not sys.stdout.isatty())):
             table.writerows(rows if number else [found.columns, *rows])  # nothing is printed if the data are refused
-        if out is not None and isinstance(text, io.StringIO):
-            write_atomically(out, text.getvalue().encode())
+        if out is not None:
+            write_atomically(out, kept.getvalue().encode())
             typer.echo(f"written to {out}", err=True)
 
 
-def _shown(found: Prediction) -> Iterator[list[list[str]]]:
-    """Hands rows on and shows how far it is: a bar on a terminal, a line now and then in a log."""
+def _shown(found: Prediction, bar: bool) -> Iterator[list[list[str]]]:
+    """Hands rows on and shows how far it is: a bar on a terminal, unless the rows are shown there, a line now and then in a log."""
     console, said_at, num_done = Console(stderr=True), time.monotonic(), 0
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    # Without a thread of its own, since molecules are read in processes that are forked.
-    with Progress(*columns, console=console, transient=True, auto_refresh=False, disable=not console.is_terminal) as bar:
-        asked = bar.add_task("answers", total=found.num_rows)
+    hidden = not (bar and console.is_terminal)
+    # It has no thread that draws it, since molecules are read in processes that are forked.
+    with Progress(*columns, console=console, transient=True, auto_refresh=False, disable=hidden) as progress:
+        answers = progress.add_task("answers", total=found.num_rows)
         for rows in found.parts:
             yield rows
             num_done += len(rows)
-            bar.update(asked, completed=num_done, refresh=True)
+            progress.update(answers, completed=num_done, refresh=True)
+            if num_done == found.num_rows:
+                progress.stop()  # before a warning comes
             if not console.is_terminal and time.monotonic() - said_at >= LINE_S:
                 said_at = time.monotonic()
                 typer.echo(f"{num_done:,} of {found.num_rows:,} answers", err=True)
