@@ -2,7 +2,7 @@
 
 import csv
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +54,17 @@ def test_where_there_is_no_terminal_a_line_now_and_then_says_how_far_it_is(gump:
     monkeypatch.setattr("gump.experiment.predicting.predict_data", lambda *_: Prediction(["graph"], 3, parts))
     found = gump("records/test/tiny", "fake")
     assert (found.stdout, found.stderr) == ("graph\n0\n1\n2\n", "2 of 3 answers\n3 of 3 answers\n")
+
+
+def test_an_interruption_leaves_no_file_and_promises_nothing(gump: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    def parts() -> Iterator[list[list[str]]]:
+        yield [["0"]]
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("gump.experiment.predicting.predict_data", lambda *_: Prediction(["graph"], 3, parts()))
+    found = gump("records/test/tiny", "fake", "--out", "answers.csv")
+    assert (found.exit_code, found.stderr) == (130, "interrupted\n")
+    assert not Path("answers.csv").exists()
 
 
 def test_on_a_terminal_a_bar_says_so_and_is_gone_at_the_end(gump: Call, monkeypatch: pytest.MonkeyPatch) -> None:

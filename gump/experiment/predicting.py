@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -69,6 +70,11 @@ class Panel:
         columns = ["predicted"] if self.dataset.task == "multiclass" else []
         columns += [f"{what}_{name}" for name in self.names]
         return columns + [f"spread_{name}" for name in self.names if len(self.models) > 1]
+
+    @property
+    def no_answer(self) -> list[str]:
+        """A row without numbers."""
+        return [""] * len(self.columns)
 
     def __call__(self, graphs: Sequence[Data], first: int) -> Rows:
         """The answers to a part of the graphs, a row for each; ``first`` is the place of the first graph among all."""
@@ -162,12 +168,12 @@ def _about_molecules(panel: Panel, table: Table, column: str) -> Iterator[Rows]:
         for i in range(0, len(found), AT_ONCE):
             part, rows = found[i : i + AT_ONCE], []
             molecules = [each for each in part if isinstance(each, Molecule)]
-            answers = iter(_answers_or_reasons(panel, to_graphs(molecule_arrays(molecules)), num_asked) if molecules else [])
+            answers = _answers_and_reasons(panel, to_graphs(molecule_arrays(molecules)) if molecules else [], num_asked)
             num_asked += len(molecules)
-            for line, each in enumerate(part, start + i):
-                answer = next(answers) if isinstance(each, Molecule) else each
-                failed += [line] if isinstance(answer, str) else []
-                rows.append([*own[line], *([*[""] * len(panel.columns), answer] if isinstance(answer, str) else [*answer, ""])])
+            for row, each in enumerate(part, start + i):
+                answer, reason = next(answers) if isinstance(each, Molecule) else (panel.no_answer, each)
+                failed += [row] if reason else []
+                rows.append([*own[row], *answer, reason])
             yield rows
     if failed:
         warnings.warn(
@@ -177,14 +183,18 @@ def _about_molecules(panel: Panel, table: Table, column: str) -> Iterator[Rows]:
         )
 
 
-def _answers_or_reasons(panel: Panel, graphs: Sequence[Data], first: int) -> Sequence[list[str] | str]:
-    """The row of every graph, or the reason why it has none, so that one does not lose the others."""
+def _answers_and_reasons(panel: Panel, graphs: Sequence[Data], first: int) -> Iterator[tuple[list[str], str]]:
+    """The answer to every graph or, where there is none, the reason; one that cannot be answered does not lose the others."""
     try:
-        return panel(graphs, first)
+        rows = panel(graphs, first) if graphs else []
     except ValueError as error:
         if len(graphs) == 1:
-            return [str(error)]
-    return [row for place, graph in enumerate(graphs, first) for row in _answers_or_reasons(panel, [graph], place)]
+            yield panel.no_answer, str(error)
+        else:
+            for place, graph in enumerate(graphs, first):
+                yield from _answers_and_reasons(panel, [graph], place)
+    else:
+        yield from zip(rows, itertools.repeat(""))
 
 
 def _molecule_or_reason(smiles: str) -> Molecule | str:

@@ -113,7 +113,7 @@ def test_weights_are_kept_only_where_they_are_asked_for_and_go_with_their_record
     assert not place.exists(), "which were those of another record"
 
 
-def test_graphs_asked_about_in_parts_have_the_answers_of_all_at_once(tmp_path: Path) -> None:
+def test_graphs_asked_about_in_parts_have_the_answers_of_all_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     signs: dict[str, Any] = {"kind": "AddLaplacianEigenvectorPE", "k": 2, "is_undirected": True}  # drawn by the place of the graph
     [config] = make_configs("test/tiny", tiny_tables(train={"epochs": 1}) | {"transform": [signs]})
     list(Runner(tmp_path, keep_weights=True).run(config, [0]))
@@ -121,6 +121,8 @@ def test_graphs_asked_about_in_parts_have_the_answers_of_all_at_once(tmp_path: P
     whole = trained(graphs)
     torch.testing.assert_close(torch.cat([trained(graphs[:7]), trained(graphs[7:], first=7)]), whole)
     assert not torch.cat([trained(graphs[:7]), trained(graphs[7:])]).allclose(whole), "other signs"
+    monkeypatch.setattr("gump.experiment.trained.AT_ONCE", 3)
+    torch.testing.assert_close(trained(graphs), whole)
 
 
 @pytest.mark.parametrize(
