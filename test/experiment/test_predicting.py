@@ -142,7 +142,7 @@ def test_the_column_of_smiles_is_the_one_of_the_training_or_the_one_that_is_name
     assert close(numbers_of([row], "predicted_"), load_trained(weights)(graphs_of(["CCO"])))
 
 
-def test_a_molecule_that_a_transform_cannot_take_does_not_lose_the_others(tmp_path: Path) -> None:
+def test_a_molecule_that_a_transform_cannot_take_does_not_lose_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("rdkit")
     known = tmp_path / "known.csv"
     known.write_text("smiles,y\nCCCCO,0.5\nCCCCN,1.5\n")
@@ -153,10 +153,14 @@ def test_a_molecule_that_a_transform_cannot_take_does_not_lose_the_others(tmp_pa
     settings = {"kind": "smiles", "path": str(known)}
     weights = untrained(tmp_path / "w.pt", dataset, settings, transform=transform, model=MODEL)
     table = tmp_path / "new.csv"
-    table.write_text("smiles\nCCCCO\nC\nCCCCCl\n")
-    with pytest.warns(UserWarning, match=r"1 of 3 molecules have no answer \(line 3\)"):
+    table.write_text("smiles\nCCCCO\nC\nCCCCCl\nCCCCBr\n")
+    monkeypatch.setattr(predicting, "AT_ONCE", 2)
+    with pytest.warns(UserWarning, match=r"1 of 4 molecules have no answer \(line 3\)"):
         rows = rows_of([weights], str(table))
-    assert [bool(row["predicted_y"]) for row in rows] == [True, False, True]
+    assert [bool(row["predicted_y"]) for row in rows] == [True, False, True, True]
+    trained, graphs = load_trained(weights), graphs_of(["CCCCO", "CCCCCl", "CCCCBr"])
+    expected = torch.cat([trained(graphs[:1]), trained(graphs[1:], first=2)])  # signs of eigenvectors go by the place
+    assert close(numbers_of([rows[0], *rows[2:]], "predicted_"), expected)
     assert rows[1]["reason"].startswith("graph 1 cannot be transformed (")
 
 
