@@ -37,7 +37,7 @@ def config(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    "command", [[], ["list"], ["run"], ["report"], ["best"], ["compare"], ["diagnose"], ["explore"], ["figure"]]
+    "command", [[], ["list"], ["run"], ["predict"], ["report"], ["best"], ["compare"], ["diagnose"], ["explore"], ["figure"]]
 )
 def test_help_fits_a_screen_and_has_an_example(gump: Call, command: list[str]) -> None:
     result = gump(*command, "--help")
@@ -46,7 +46,7 @@ def test_help_fits_a_screen_and_has_an_example(gump: Call, command: list[str]) -
     assert len(lines) <= 24
     assert max(map(len, lines)) <= 80
     assert any(line.strip().startswith("Example: gump ") for line in lines)
-    assert "..." not in re.sub(r"\[ARGS\]\.\.\.|\{?(configs|records)\}?\.\.\.", "", result.output)
+    assert "..." not in re.sub(r"\[ARGS\]\.\.\.|\{?(configs|records|weights)\}?\.\.\.", "", result.output)
 
 
 def test_the_best_of_a_search_is_a_point_with_all_its_runs(gump: Call, tmp_path: Path) -> None:

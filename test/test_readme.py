@@ -68,17 +68,27 @@ def test_commands_on_the_pages_name_what_there_is(
     assert all(map(parse_indices, values["--splits"]))
 
 
-def test_the_configuration_of_molecules_is_trained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_configuration_of_molecules_is_trained_and_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("rdkit")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("GUMP_CACHE", str(tmp_path / "cache"))
     Path("solubility.toml").write_text(OWN["solubility.toml"])
     molecules = ["C" * n + ring for ring in ("c1ccccc1", "C1CC1", "c1ccncc1") for n in range(8 if ring == "c1ccccc1" else 1)]
     Path("solubility.csv").write_text("smiles,logS\n" + "".join(f"{smiles},{-len(smiles) / 4}\n" for smiles in molecules))
-    words = ["run", "solubility.toml", "--splits", "0", "--set", "train.epochs=2", "--records", "out", "--device", "cpu"]
-    done = CliRunner().invoke(app, words)
+    train, ask = [words for page, words in COMMANDS if page == "README.md" and {"solubility.toml", "new.csv"} & {*words}]
+    done = CliRunner().invoke(app, [*train, "--set", "train.epochs=2", "--device", "cpu"])
     assert done.exit_code == 0, done.output
     assert "mae" in done.stdout
+    Path("new.csv").write_text("name,SMILES\nalcohol,CCO\nnothing,X\n")
+    records = [path for path in Path("out/records/solubility").iterdir() if path.is_dir()]  # what was set is where they lie
+    done = CliRunner().invoke(
+        app, [*(str(records[0]) if word == "out/records/solubility" else word for word in ask), "--device", "cpu"]
+    )
+    assert done.exit_code == 0, done.output
+    header, alcohol, nothing = Path("answers.csv").read_text().splitlines()
+    assert header == "name,SMILES,predicted_logS,spread_logS,reason"
+    assert alcohol.startswith("alcohol,CCO,")
+    assert nothing.startswith("nothing,X,,,")
 
 
 @pytest.mark.parametrize("page", PAGES)

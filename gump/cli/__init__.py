@@ -15,6 +15,7 @@ from gump.cli.diagnose import diagnose
 from gump.cli.explore import explore
 from gump.cli.figure import figure
 from gump.cli.list import list_command
+from gump.cli.predict import predict
 from gump.cli.report import report
 from gump.cli.run import DIVERGED, run
 
@@ -30,6 +31,7 @@ app = typer.Typer(
 )
 app.command("list")(list_command)
 app.command()(run)
+app.command()(predict)
 app.command()(report)
 app.command()(best)
 app.command()(compare)

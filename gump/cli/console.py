@@ -22,8 +22,12 @@ TRACKED_S = 2.0
 
 
 @contextmanager
-def plain_errors() -> Iterator[None]:
-    """Says what is wrong in one line; a stack trace is for defects of our own."""
+def plain_errors(interrupted: str = "interrupted") -> Iterator[None]:
+    """Says what is wrong in one line; a stack trace is for defects of our own.
+
+    Args:
+        interrupted: What to say after Ctrl-C.
+    """
     with warnings.catch_warnings():
         warnings.showwarning = _say_warning
         try:
@@ -35,7 +39,7 @@ def plain_errors() -> Iterator[None]:
             typer.echo(f"error: {' '.join(str(error).split())}", err=True)
             raise typer.Exit(1) from error
         except KeyboardInterrupt:
-            typer.echo("interrupted; runs that are finished are kept, and the same command goes on from them", err=True)
+            typer.echo(interrupted, err=True)
             raise typer.Exit(130) from None
 
 

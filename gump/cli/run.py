@@ -51,7 +51,7 @@ def run(
     from gump.experiment.settings import parse_assignment
     from gump.experiment.watch import tensorboard_writer
 
-    with plain_errors():
+    with plain_errors("interrupted; runs that are finished are kept, and the same command goes on from them"):
         check_out(records, option="--records")
         overrides = dict(parse_assignment(text) for text in set_ or [])
         files = [file for path in configs for file in (sorted(path.rglob("*.toml")) if path.is_dir() else [path])]

@@ -21,8 +21,8 @@ class Dataset(Sequence[Data]):
     Args:
         name: What the benchmark is called.
         graphs: The graphs; a single one where the question is about its vertices or links.
-        task: ``"multiclass"`` (``y`` holds classes), ``"binary"`` or ``"multilabel"`` (``y`` holds zeros and ones, NaN where a label is
-            missing) or ``"regression"``.
+        task: ``"multiclass"`` (``y`` holds classes), ``"binary"`` or ``"multilabel"`` (``y`` holds zeros and ones) or ``"regression"``; NaN where
+            a label or a number is missing.
         num_targets: How many numbers a model must return for each answer: classes, labels or regressands.
         level: What the answers are about: ``"graph"``; ``"source"`` (one answer per graph, read at the vertex that its ``source_index`` names);
             ``"node"``; or ``"link"`` (whether two vertices are linked, for which the graph's own edges are the positive examples).
@@ -33,6 +33,7 @@ class Dataset(Sequence[Data]):
         fingerprint: Tells these graphs from others, where somebody has taken it.
         scaffolds: If the graphs are molecules, a number for the scaffold of each, equal where they share it.
         target_names: What the numbers that a model returns are about, where it is known: the classes, or the labels or regressands.
+        lines: If the graphs come from the lines of a table, the number of each one's, as an editor counts them.
 
     Shapes:
         - **y:** :math:`(R)` classes, or :math:`(R, T)` numbers for the :math:`T` targets of the other tasks, with a row for each answer: one in
@@ -51,6 +52,7 @@ class Dataset(Sequence[Data]):
     fingerprint: str = ""
     scaffolds: Tensor | None = None
     target_names: tuple[str, ...] = ()
+    lines: Tensor | None = None
 
     def __post_init__(self) -> None:
         if self.task not in TASKS or self.level not in LEVELS:

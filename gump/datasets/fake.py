@@ -39,7 +39,7 @@ def fake_dataset(
         num_targets: The number of classes, labels or regressands; by default 3, and 1 at task ``"binary"``.
         categorical: Whether features are categories, numbered from zero, instead of numbers.
         edge_features: Whether there is an ``edge_attr``, whose first column is like the first of ``x``.
-        missing: The portion of labels that are NaN, for ``"binary"`` and ``"multilabel"``.
+        missing: The portion of targets that are NaN; classes are all known.
         seed: Of everything that is random; torch's global state is left alone.
 
     Example:
@@ -70,7 +70,7 @@ def fake_dataset(
             _graph(row.expand(size, -1), _ring_edges(size, generator), categorical, edge_features, generator)
             for row, size in zip(signal, sizes, strict=True)
         ]
-    if task in ("binary", "multilabel") and missing > 0:
+    if task != "multiclass" and missing > 0:
         y[torch.rand(y.shape, generator=generator) < missing] = torch.nan
     for i, graph in enumerate(graphs):
         if level != "link":

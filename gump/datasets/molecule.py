@@ -130,22 +130,31 @@ def _parsed(smiles: str) -> Any:
     return molecule
 
 
-def read_molecules(smiles: Sequence[str], read: Callable[[str], T]) -> list[T]:
-    """Reads molecules on all cores, where processes can be forked, and shows how far it is.
+def bare_molecule(smiles: str) -> Molecule:
+    """Reads a molecule that must have an atom at least, without its descriptors."""
+    molecule = read_molecule(smiles, describe=False)
+    if not len(molecule.atoms):
+        raise ValueError(f"'smiles' must have an atom at least (got {smiles!r})")
+    return molecule
+
+
+def read_molecules(smiles: Sequence[str], read: Callable[[str], T], show: bool = True) -> list[T]:
+    """Reads molecules on all cores, where processes can be forked.
 
     Args:
         smiles: The molecules.
         read: What is done with each, such as :func:`read_molecule`.
+        show: Whether to show how far it is.
     """
     import_rdkit()
     workers = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1, 16)
     if workers == 1 or len(smiles) < 1000 or "fork" not in multiprocessing.get_all_start_methods():
-        return list(_progress(map(read, smiles), len(smiles)))
+        return list(_progress(map(read, smiles), len(smiles), show))
     with ProcessPoolExecutor(workers, multiprocessing.get_context("fork")) as pool:
-        return list(_progress(pool.map(read, smiles, chunksize=64), len(smiles)))
+        return list(_progress(pool.map(read, smiles, chunksize=64), len(smiles), show))
 
 
-def _progress(molecules: Iterable[T], total: int) -> Iterator[T]:
+def _progress(molecules: Iterable[T], total: int, show: bool) -> Iterator[T]:
     """Shows a bar while molecules are read, on a terminal and if ``rich`` is installed."""
     try:
         from rich.console import Console
@@ -154,7 +163,8 @@ def _progress(molecules: Iterable[T], total: int) -> Iterator[T]:
         yield from molecules
     else:
         console = Console(stderr=True)
-        yield from track(molecules, "Reading molecules", total, console=console, transient=True, disable=not console.is_terminal)
+        hidden = not (show and console.is_terminal)
+        yield from track(molecules, "Reading molecules", total, console=console, transient=True, disable=hidden)
 
 
 def read_smiles(smiles: str) -> Data:
@@ -168,10 +178,7 @@ def read_smiles(smiles: str) -> Data:
         - **edge_index:** :math:`(2, E)`, every bond in both orientations
         - **edge_attr:** :math:`(E, 3)` categories
     """
-    molecule = read_molecule(smiles, describe=False)
-    if not len(molecule.atoms):
-        raise ValueError(f"'smiles' must have an atom at least (got {smiles!r})")
-    [graph] = to_graphs(molecule_arrays([molecule]))
+    [graph] = to_graphs(molecule_arrays([bare_molecule(smiles)]))
     return graph
 
 

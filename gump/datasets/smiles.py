@@ -16,11 +16,11 @@ from gump.datasets.molecule import (
     ATOM_SIZES,
     BOND_SIZES,
     Molecule,
+    bare_molecule,
     canonical_smiles,
     molecule_arrays,
     murcko_scaffold,
     rdkit_version,
-    read_molecule,
     read_molecules,
 )
 from gump.datasets.raw import Location
@@ -53,9 +53,9 @@ def load_smiles(
     A molecule that stands in several lines, however it is written there, may be learned from and tested on in one random split: a warning says how
     many there are, and how many of them have targets that differ. ``duplicates`` keeps them apart, and so does a split by scaffold.
 
-    Labels that are missing (an empty cell, or ``NaN``) count for nothing in loss and measure, for the tasks ``"binary"`` and ``"multilabel"``; other
-    tasks refuse them. Classes are numbered in the order of their numbers or of the alphabet. Regressands stay in the unit of the file; of
-    several columns, those whose numbers are large weigh more in loss and measure, unless they are scaled before.
+    Labels and regressands that are missing (an empty cell, or ``NaN``) count for nothing in loss and measure; classes must be known. Classes are
+    numbered in the order of their numbers or of the alphabet. Regressands stay in the unit of the file; of several columns, those whose numbers
+    are large weigh more in loss and measure, unless they are scaled before. ``lines`` of what is returned says which line of the file each graph is.
 
     The first call takes longest, for RDKit has to read the molecules; later ones read the cache.
 
@@ -76,7 +76,7 @@ def load_smiles(
     check_duplicates(duplicates)
     path = Path(path).expanduser()
     table = read_table(path)
-    column = _smiles_column(table, smiles)
+    column = smiles_column(table, smiles)
     split, parts = _split_column(table, split)
     if targets is not None:
         choose_targets(table, targets, (column, split))  # while nothing is read yet
@@ -107,11 +107,12 @@ def load_smiles(
         note=note,
         scaffolds=torch.from_numpy(arrays["scaffolds"][kept]),
         target_names=tuple(class_names(table, names[0]) if task == "multiclass" else names),
+        lines=torch.from_numpy(table.lines[kept]),
     )
 
 
-def _smiles_column(table: Table, smiles: str) -> str:
-    """The name of a column as the file has it."""
+def smiles_column(table: Table, smiles: str) -> str:
+    """The name of the column of SMILES as the file has it, which may be written in capitals there."""
     alike = [name for name in table.columns if name.lower() == smiles.lower()]
     if smiles not in alike and len(alike) != 1:
         raise ValueError(f"'smiles' must be a column of {table.path} (got {smiles!r}; there are: {table.names()})")
@@ -155,10 +156,9 @@ def _read(table: Table, column: str) -> Arrays:
 def _molecule(smiles: str) -> tuple[Molecule, str, str] | None:
     """A molecule with an atom at least, its canonical SMILES and its scaffold; ``None`` for what is none."""
     try:
-        molecule = read_molecule(smiles, describe=False)
+        return bare_molecule(smiles), canonical_smiles(smiles), murcko_scaffold(smiles)
     except ValueError:
         return None
-    return (molecule, canonical_smiles(smiles), murcko_scaffold(smiles)) if len(molecule.atoms) else None
 
 
 def _unreadable(table: Table, column: str, wrong: np.ndarray) -> ValueError:

@@ -66,8 +66,7 @@ def read_table(path: Path) -> Table:
     Args:
         path: The file.
     """
-    ending = Path(path.name.removesuffix(".gz")).suffix.lower()
-    if ending not in DELIMITERS:
+    if not is_table(path):
         raise ValueError(f"'path' must end in .csv, .csv.gz, .tsv or .tsv.gz (got '{path}')")
     if not path.is_file():
         raise FileNotFoundError(f"'path' must be a table, such as molecules.csv (got '{path}', which is no file)")
@@ -75,7 +74,7 @@ def read_table(path: Path) -> Table:
         text = read_raw(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} must be text in UTF-8 (got something else)") from error
-    delimiter = DELIMITERS[ending]
+    delimiter = DELIMITERS[_ending(path)]
     if delimiter not in (first := text.partition("\n")[0]) and SEMICOLON in first:
         delimiter = SEMICOLON
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
@@ -97,6 +96,15 @@ def read_table(path: Path) -> Table:
     if delimiter == SEMICOLON:
         columns = {name: [DECIMAL_COMMA.sub(r"\1.\2", cell) for cell in column] for name, column in columns.items()}
     return Table(path, columns, np.array([line for line, _ in rows]))
+
+
+def is_table(path: Path) -> bool:
+    """Whether a file is a table by its name, whether it is there or not."""
+    return _ending(path) in DELIMITERS
+
+
+def _ending(path: Path) -> str:
+    return Path(path.name.removesuffix(".gz")).suffix.lower()
 
 
 def shown_lines(lines: np.ndarray) -> str:

@@ -93,10 +93,12 @@ def start_at(model: torch.nn.Module, y: Tensor) -> None:
 
     Args:
         model: The predictor, not trained yet.
-        y: The targets to learn from, a row for each answer.
+        y: The targets to learn from, a row for each answer; those that are missing are NaN, and each is known somewhere.
     """
     if isinstance(model.head, MLP):
-        last, (spread, mean) = model.head.lins[-1], torch.std_mean(y.double(), dim=0, correction=0)
+        known = [column[~column.isnan()] for column in y.double().T]
+        spread, mean = torch.tensor([torch.std_mean(column, correction=0) for column in known], dtype=torch.double).T
+        last = model.head.lins[-1]
         spread = torch.where(spread > 0, spread, 1.0)
         last.weight.mul_(spread.unsqueeze(-1))
         last.bias.mul_(spread).add_(mean)

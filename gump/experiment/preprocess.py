@@ -81,7 +81,9 @@ def prepare(settings: Mapping[str, Any], line_graph: bool, root: Path | None = N
     return dataset
 
 
-def transform_graphs(settings: Mapping[str, Any], graphs: Sequence[Data], line_graph: bool, categories: bool) -> list[Data]:
+def transform_graphs(
+    settings: Mapping[str, Any], graphs: Sequence[Data], line_graph: bool, categories: bool, first: int = 0
+) -> list[Data]:
     """Applies the transforms of a configuration to graphs that are not those of its dataset; nothing is kept.
 
     Args:
@@ -89,12 +91,19 @@ def transform_graphs(settings: Mapping[str, Any], graphs: Sequence[Data], line_g
         graphs: The graphs.
         line_graph: Whether graphs carry their line graph.
         categories: Whether the columns of ``x`` are categories.
+        first: The number of the first graph, where these are a part of many.
     """
     chain: list[BaseTransform] = [build(transform, TRANSFORMS) for transform in settings["transform"]]
     if categories and chain:
         graphs = _with_numbers(graphs)
     transform = Compose([*chain, AddLineGraph()] if line_graph else chain)
-    return [_transformed(transform, graph, number) for number, graph in enumerate(graphs)]
+    ready = []
+    for number, graph in enumerate(graphs, first):
+        try:
+            ready.append(_transformed(transform, graph, number))
+        except Exception as error:  # of whatever kind a transform has for graphs that it does not take
+            raise ValueError(f"graph {number} cannot be transformed ({error})") from error
+    return ready
 
 
 def _with_numbers(graphs: Sequence[Data]) -> list[Data]:

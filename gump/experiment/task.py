@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -22,6 +23,7 @@ class Task(NamedTuple):
         judge: The measure of all predictions against all targets.
         answer: What to write down for each prediction.
         truth: What to write down for each target, in the same terms.
+        expected: What predictions say about targets: the probability of each class or label, or the numbers as they are.
     """
 
     measure: str
@@ -30,6 +32,7 @@ class Task(NamedTuple):
     judge: Callable[[Tensor, Tensor], Tensor]
     answer: Callable[[Tensor], list[Any]]
     truth: Callable[[Tensor], list[Any]]
+    expected: Callable[[Tensor], Tensor]
 
     def judge_each(self, out: Tensor, y: Tensor) -> Tensor:
         """The measure of each of several models, whose predictions and targets are stacked."""
@@ -51,12 +54,20 @@ def _accuracy(out: Tensor, y: Tensor) -> Tensor:
     return (out.argmax(-1) == y.view(out.shape[:-1])).sum(-1).cpu().double() / out.size(-2)
 
 
-def _labels(out: Tensor, y: Tensor) -> Tensor:
-    """Labels that are missing (NaN) count for nothing."""
+def _over_known(loss: Callable[..., Tensor], out: Tensor, y: Tensor) -> Tensor:
+    """The mean of a loss over the targets that are known; those that are missing (NaN) count for nothing."""
     y = y.view_as(out).to(out.dtype)
     known = ~y.isnan()
-    loss = binary_cross_entropy_with_logits(out, torch.where(known, y, 0), reduction="none")
-    return torch.where(known, loss, 0).sum() / known.sum().clamp_min(1)
+    each = loss(out, torch.where(known, y, 0), reduction="none")
+    return torch.where(known, each, 0).sum() / known.sum().clamp_min(1)
+
+
+def _labels(out: Tensor, y: Tensor) -> Tensor:
+    return _over_known(binary_cross_entropy_with_logits, out, y)
+
+
+def _numbers(out: Tensor, y: Tensor) -> Tensor:
+    return _over_known(l1_loss, out, y)
 
 
 def _scores(out: Tensor) -> Tensor:
@@ -83,12 +94,10 @@ def _average_precision(out: Tensor, y: Tensor) -> Tensor:
     return torch.stack(values).mean() if values else out.new_tensor(torch.nan)
 
 
-def _numbers(out: Tensor, y: Tensor) -> Tensor:
-    return l1_loss(out, y.view_as(out).to(out.dtype))
-
-
 def _mean_absolute_error(out: Tensor, y: Tensor) -> Tensor:
-    return mean_absolute_error(out.contiguous(), y.view_as(out).to(out.dtype).contiguous())
+    y = y.view_as(out).to(out.dtype)
+    known = ~y.isnan()
+    return mean_absolute_error(out[known], y[known]) if known.any() else out.new_tensor(torch.nan)
 
 
 def _largest(out: Tensor) -> list[Any]:
@@ -105,9 +114,9 @@ def _rounded(out: Tensor) -> list[Any]:
 
 
 TASKS = {
-    "multiclass": Task("accuracy", True, _classes, _accuracy, _largest, _listed),
-    "binary": Task("auroc", True, _labels, _auroc, _rounded, _listed),
-    "multilabel": Task("ap", True, _labels, _average_precision, _rounded, _rounded),
-    "regression": Task("mae", False, _numbers, _mean_absolute_error, _rounded, _rounded),
+    "multiclass": Task("accuracy", True, _classes, _accuracy, _largest, _listed, partial(torch.softmax, dim=-1)),
+    "binary": Task("auroc", True, _labels, _auroc, _rounded, _listed, torch.sigmoid),
+    "multilabel": Task("ap", True, _labels, _average_precision, _rounded, _rounded, torch.sigmoid),
+    "regression": Task("mae", False, _numbers, _mean_absolute_error, _rounded, _rounded, lambda out: out),
 }
 """By the names of :data:`gump.datasets.dataset.TASKS`."""

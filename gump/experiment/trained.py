@@ -14,13 +14,16 @@ from torch_geometric.data import Batch, Data
 
 from gump.datasets.dataset import Dataset
 from gump.experiment.config import complete
-from gump.experiment.model import build_model, predict
+from gump.experiment.model import build_model, input_names, predict
 from gump.experiment.preprocess import transform_graphs
 from gump.experiment.registry import MODELS, code_of, takes_line_graph
 from gump.record import write_atomically
 
 AT_ONCE = 64
 """Graphs in a batch."""
+
+ASKED_AT = {"source": ["source_index"], "link": ["edge_label_index"]}
+"""What graphs say about the place that is asked about, by what the answers are about."""
 
 
 class Trained:
@@ -37,28 +40,54 @@ class Trained:
         self.settings, self.model, self.dataset = settings, model.eval(), dataset
 
     @torch.no_grad()
-    def __call__(self, graphs: Sequence[Data]) -> Tensor:
+    def __call__(self, graphs: Sequence[Data], first: int = 0) -> Tensor:
         """The answers to graphs as a loader has them, before transforms: logits, or numbers where it is a regression.
 
         Where the question is about links, a graph names the pairs that are asked about as ``edge_label_index``. What is random about a transform,
         such as the signs of eigenvectors, depends on the place in the list.
+
+        Args:
+            graphs: The graphs.
+            first: The place of the first of them, where they are a part of a longer list.
         """
         if isinstance(graphs, Data) or not graphs:
             raise ValueError(f"'graphs' must be a list with a graph at least (got {type(graphs).__name__ if graphs else 'none'})")
-        if lacking := [i for i, graph in enumerate(graphs) if graph.x is None or graph.edge_index is None]:
-            raise ValueError(
-                f"'graphs' must have 'x' and 'edge_index', as those of {self.dataset.name} have (got none on graph {lacking[0]})"
-            )
+        self._check_attributes(graphs, first)
         line_graph = takes_line_graph(MODELS[self.settings["model"]["kind"]])
-        ready = transform_graphs(self.settings, graphs, line_graph, bool(self.dataset.x_sizes))
         device = next(self.model.parameters()).device
         answers = []
-        for i in range(0, len(ready), AT_ONCE):
-            batch = Batch.from_data_list(ready[i : i + AT_ONCE]).to(device)
+        for i in range(0, len(graphs), AT_ONCE):
+            ready = transform_graphs(self.settings, graphs[i : i + AT_ONCE], line_graph, bool(self.dataset.x_sizes), first + i)
+            self._check_widths(ready, first + i)
+            batch = Batch.from_data_list(ready).to(device)
             if self.dataset.level == "source":
                 batch.answer_index = batch.source_index
             answers.append(predict(self.model, batch))
         return torch.cat(answers)
+
+    def _check_attributes(self, graphs: Sequence[Data], first: int) -> None:
+        """Refuses graphs that lack what the model asks for."""
+        needed = ["x", "edge_index", *(["edge_attr"] if self._reads_edges else []), *ASKED_AT.get(self.dataset.level, [])]
+        for number, graph in enumerate(graphs, first):
+            if lacking := [name for name in needed if graph.get(name) is None]:
+                raise ValueError(
+                    f"'graphs' must have {', '.join(map(repr, needed))}, as those of {self.dataset.name} have (graph {number} has no {lacking[0]!r})"
+                )
+
+    def _check_widths(self, graphs: Sequence[Data], first: int) -> None:
+        """Refuses graphs with other features than the model has learned from."""
+        widths = {"x": self.dataset.num_features} | ({"edge_attr": self.dataset.num_edge_features} if self._reads_edges else {})
+        for number, graph in enumerate(graphs, first):
+            for name, width in widths.items():
+                if graph[name].dim() != 2 or graph[name].size(1) != width:
+                    raise ValueError(
+                        f"{name!r} of 'graphs' must have {width} columns after transforms, as that of {self.dataset.name} has (got shape "
+                        f"{list(graph[name].shape)} on graph {number})"
+                    )
+
+    @property
+    def _reads_edges(self) -> bool:
+        return self.dataset.num_edge_features > 0 and "edge_attr" in input_names(self.model)
 
     def __repr__(self) -> str:
         return (

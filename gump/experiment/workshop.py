@@ -73,7 +73,7 @@ class Workshop:
         self.configs, self.runner = list(configs), runner
         self.config, self.training = configs[0], configs[0].training  # for what all share
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # what torch asks for where it should repeat
-        self.fabric = _fabric(runner.device, runner.num_devices, self.training.precision)
+        self.fabric = fabric_on(runner.device, runner.num_devices, self.training.precision)
         self.fabric.launch()
         self.line_graph = takes_line_graph(MODELS[self.config.settings["model"]["kind"]])
         self.code = code_of(self.config.settings)
@@ -209,6 +209,8 @@ class Workshop:
         for part, numbers in split._asdict().items():
             if numbers.numel() == 0:
                 raise ValueError(f"'protocol' must leave something to every part of {self.dataset.name} (got an empty '{part}')")
+        if self.dataset.task != "multiclass" and self.dataset.level != "link":
+            self._check_known(split, index)
         return split
 
     def _sizes(self, index: int) -> tuple[int, ...]:
@@ -220,6 +222,22 @@ class Workshop:
         """The dataset before transforms that are applied to batches, for what these leave as it is."""
         graphs = self.dataset.graphs
         return dataclasses.replace(self.dataset, graphs=graphs.graphs) if isinstance(graphs, TransformedGraphs) else self.dataset
+
+    def _check_known(self, split: Split, index: int) -> None:
+        """Refuses a split where nothing is known about a target that is to be learned, or nothing at all to choose or test by."""
+        known = {part: ~self.targets[numbers].isnan() for part, numbers in split._asdict().items()}
+        for number, values in enumerate(known["train"].T):
+            if not values.any():
+                name = (self.dataset.target_names or range(self.dataset.num_targets))[number]
+                raise ValueError(
+                    f"{name!r} must have a value in the training set of every run, to be learned (got none among {len(values):,} in that of run "
+                    f"{index}); leave it out of the targets, or split otherwise"
+                )
+        for part, values in known.items():
+            if not values.any():
+                raise ValueError(
+                    f"'protocol' must leave something that is known to every part of {self.dataset.name} (got no value in '{part}' of run {index})"
+                )
 
     @cached_property
     def targets(self) -> Tensor:
@@ -347,7 +365,8 @@ def _ranges(numbers: Sequence[int]) -> str:
     return ",".join(parts)
 
 
-def _fabric(device: str, num_devices: int, precision: Any) -> Fabric:
+def fabric_on(device: str, num_devices: int = 1, precision: Any = None) -> Fabric:
+    """Where and in what precision to compute; refuses what this machine has not."""
     try:
         return Fabric(accelerator=device, devices=num_devices, precision=precision)
     except (RuntimeError, ValueError) as error:  # there is no such device here, or nowhere

@@ -82,10 +82,11 @@ def test_split_shares_everything_among_three(level: str, task: str) -> None:
         assert index.sort().values.equal(torch.arange(32 * 8 if level == "node" else 32))
 
 
-def test_labels_can_be_missing() -> None:
-    y = torch.cat([graph.y for graph in fake_dataset(task="multilabel", missing=0.3, num_graphs=200)])
+@pytest.mark.parametrize("task", ["binary", "multilabel", "regression"])
+def test_labels_and_numbers_can_be_missing(task: str) -> None:
+    y = torch.cat([graph.y for graph in fake_dataset(task=task, missing=0.3, num_graphs=200)])
     assert 0.2 < y.isnan().float().mean() < 0.4
-    assert not torch.cat([graph.y for graph in fake_dataset(task="multilabel")]).isnan().any()
+    assert not torch.cat([graph.y for graph in fake_dataset(task=task)]).isnan().any()
 
 
 def test_seed_decides_and_global_state_does_not() -> None:

@@ -167,6 +167,9 @@ def test_a_regression_starts_at_its_targets() -> None:
     before = predict(model, batch)
     start_at(model, torch.tensor([[3000.0, 5.0], [3200.0, 5.0]]))
     torch.testing.assert_close(predict(model, batch), before * torch.tensor([100.0, 1.0]) + torch.tensor([3100.0, 5.0]))
+    start_at(model, torch.tensor([[torch.nan, 0.1], [3.0, torch.nan], [1.0, 0.1], [torch.nan, 0.1]]))  # from where it is now
+    scale, shift = torch.tensor([100.0, 1.0]), torch.tensor([3100.0, 5.0])
+    torch.testing.assert_close(predict(model, batch), before * scale + shift + torch.tensor([2.0, 0.1]))
     headless: Any = NodePredictor(MPNN(3, 4, 1, out_channels=2), 2, num_layers=0)
     weights = {key: value.clone() for key, value in headless.state_dict().items()}
     start_at(headless, torch.tensor([[3000.0, 5.0]]))

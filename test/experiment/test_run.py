@@ -980,3 +980,55 @@ def test_numbers_far_from_one_are_learned(tmp_path: Path, monkeypatch: pytest.Mo
     config = tiny_config(dataset={"task": "regression"}, protocol={"kind": "fresh", "num_runs": 2})
     for record in Runner(tmp_path, num_replicas=num_replicas).run(config):
         assert record.results["last"]["test"] < 300, "the spread is about 50, and an answer that starts at nothing is 3,000 away"
+
+
+def test_numbers_that_are_missing_count_for_nothing_alone_and_side_by_side(tmp_path: Path) -> None:
+    config = tiny_config(dataset={"task": "regression", "num_targets": 2, "missing": 0.4})
+    alone, together = ([*Runner(tmp_path / str(n), num_replicas=n).run(config)] for n in (None, 2))
+    for record, other in zip(alone, together, strict=True):
+        targets = record.predictions["target"]
+        assert {None} < {number for row in targets for number in row}
+        errors = [
+            abs(number - answer)
+            for row, answers in zip(targets, record.predictions["last"], strict=True)
+            for number, answer in zip(row, answers, strict=True)
+            if number is not None
+        ]
+        assert record.results["last"]["test"] == pytest.approx(sum(errors) / len(errors), rel=1e-3)
+        assert record.results["last"]["test_loss"] == record.results["last"]["test"]
+        assert other.predictions["target"] == targets
+        for series, values in record.history.items():
+            assert other.history[series] == pytest.approx(values, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("part", "column", "message"),
+    [
+        (
+            "train",
+            1,
+            r"^test/tiny: 'mass' must have a value in the training set of every run, to be learned \(got none among 12 in that",
+        ),
+        (
+            "val",
+            slice(None),
+            r"'protocol' must leave something that is known to every part of fake \(got no value in 'val' of run 0\)",
+        ),
+    ],
+)
+@pytest.mark.parametrize("task", ["regression", "multilabel"])
+def test_what_nothing_is_known_of_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, task: str, part: str, column: int | slice, message: str
+) -> None:
+    fake = preprocess.DATASETS["fake"]
+
+    @functools.wraps(fake)
+    def unknown(**settings: Any) -> Dataset:
+        dataset = dataclasses.replace(fake(**settings), target_names=("size", "mass", "charge"))
+        for number in dataset.split[part].tolist():
+            dataset[number].y[:, column] = torch.nan
+        return dataset
+
+    monkeypatch.setitem(preprocess.DATASETS, "fake", unknown)
+    with pytest.raises(ValueError, match=message):
+        list(Runner(tmp_path).run(tiny_config(dataset={"task": task})))

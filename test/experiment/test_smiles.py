@@ -8,7 +8,7 @@ from fake_configs import TINY, write_toml
 from typer.testing import CliRunner
 
 from gump.cli import app
-from gump.datasets import read_smiles
+from gump.datasets import load_smiles, read_smiles
 from gump.experiment.config import make_configs
 from gump.experiment.run import Runner
 from gump.experiment.trained import load_trained
@@ -82,6 +82,20 @@ def test_the_command_says_once_that_molecules_stand_in_several_lines_and_so_do_t
     assert CliRunner().invoke(app, ["run", "mine.toml", *first]).exit_code == 0
     [record] = (Record.load(path) for path in (tmp_path / "out/mine").glob("dataset*/000.json"))
     assert (record.note, max(record.test_index) < 20) == (f"{note}; of each the first was kept", True)
+
+
+def test_answers_can_be_set_beside_their_lines_where_molecules_were_left_out(table: Path, tmp_path: Path) -> None:
+    lines = table.read_text().splitlines()
+    lines[3:3] = ["X,9,1,train", "", "C(C,8,0,test"]
+    table.write_text("\n".join(lines))
+    settings: Any = {"path": str(table), "targets": "length", "skip_invalid": True}
+    [config] = make_configs("mine", tables(settings, {"kind": "official"}))
+    with pytest.warns(UserWarning, match=r"2 of 22 molecules were left out, .* \(lines 4, 6\)"):
+        [record] = Runner(tmp_path / "r").run(config)
+    with pytest.warns(UserWarning, match="2 of 22"):
+        asked = load_smiles(**settings).lines[record.test_index].tolist()
+    assert asked == [number for number, line in enumerate(lines, 1) if line.endswith(",test") and not line.startswith("C(C")]
+    assert record.predictions["target"] == [float(lines[number - 1].split(",")[1]) for number in asked]
 
 
 @pytest.mark.parametrize(

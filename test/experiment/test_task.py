@@ -82,6 +82,25 @@ def test_mae_is_that_of_scikit_learn(num_targets: int) -> None:
     assert float(TASKS["regression"].loss(out, y)) == pytest.approx(mean_absolute_error(y, out), abs=1e-6)
 
 
+@pytest.mark.parametrize("num_targets", [1, 3])
+def test_mae_and_its_loss_are_those_of_the_numbers_that_are_known(num_targets: int) -> None:
+    out, y = numbers(0, 40, num_targets).requires_grad_(), numbers(1, 40, num_targets)
+    y[torch.rand(y.shape, generator=torch.Generator().manual_seed(2)) < 0.4] = torch.nan
+    known = ~y.isnan()
+    expected = mean_absolute_error(y[known], out[known].detach())
+    assert float(TASKS["regression"].judge(out.detach(), y)) == pytest.approx(expected, abs=1e-6)
+    loss = TASKS["regression"].loss(out, y)
+    assert float(loss.detach()) == pytest.approx(expected, abs=1e-6)
+    (gradient,) = torch.autograd.grad(loss, out)
+    assert (gradient != 0).equal(known)
+
+
+def test_mae_without_any_number_is_not_a_number() -> None:
+    out, y = numbers(0, 4, 2), torch.full((4, 2), torch.nan)
+    assert TASKS["regression"].judge(out, y).isnan()
+    assert TASKS["regression"].loss(out, y) == 0
+
+
 def test_missing_labels_weigh_nothing_in_the_loss_and_send_no_gradient() -> None:
     out, y = numbers(0, 8, 3).requires_grad_(), labels(1, 8, 3, missing=0.4)
     known = ~y.isnan()
@@ -113,6 +132,20 @@ def test_answers_and_truths_are_plain_and_of_one_shape(name: str) -> None:
     assert len(answer) == len(truth) == len(data)
     assert np.shape(answer) == np.shape(truth)
     assert isinstance(answer[0], int | float | list)
+
+
+@pytest.mark.parametrize("name", ["multiclass", "binary", "multilabel"])
+def test_what_is_expected_is_what_the_loss_pulls_to_the_truth(name: str) -> None:
+    y = torch.arange(12) % 3 if name == "multiclass" else labels(1, 12, 1 if name == "binary" else 3)
+    truth = torch.eye(3)[y] if name == "multiclass" else y
+    out = numbers(0, *truth.shape).requires_grad_()
+    (gradient,) = torch.autograd.grad(TASKS[name].loss(out, y), out)
+    count = len(y) if name == "multiclass" else y.numel()
+    torch.testing.assert_close(gradient, (TASKS[name].expected(out.detach()) - truth) / count)
+
+
+def test_numbers_are_expected_as_they_are() -> None:
+    assert TASKS["regression"].expected(numbers(0, 5, 2)).equal(numbers(0, 5, 2))
 
 
 def test_predictions_are_written_with_five_digits() -> None:

@@ -113,6 +113,59 @@ def test_weights_are_kept_only_where_they_are_asked_for_and_go_with_their_record
     assert not place.exists(), "which were those of another record"
 
 
+def test_graphs_asked_about_in_parts_have_the_answers_of_all_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    signs: dict[str, Any] = {"kind": "AddLaplacianEigenvectorPE", "k": 2, "is_undirected": True}  # drawn by the place of the graph
+    [config] = make_configs("test/tiny", tiny_tables(train={"epochs": 1}) | {"transform": [signs]})
+    list(Runner(tmp_path, keep_weights=True).run(config, [0]))
+    trained, graphs = load_trained(tmp_path / "test/tiny/000.pt"), list(raw_graphs(config))
+    whole = trained(graphs)
+    torch.testing.assert_close(torch.cat([trained(graphs[:7]), trained(graphs[7:], first=7)]), whole)
+    assert not torch.cat([trained(graphs[:7]), trained(graphs[7:])]).allclose(whole), "other signs"
+    monkeypatch.setattr("gump.experiment.trained.AT_ONCE", 3)
+    torch.testing.assert_close(trained(graphs), whole)
+
+
+@pytest.mark.parametrize(
+    ("dataset", "changes", "message"),
+    [
+        ({}, {"x": None}, r"must have 'x', 'edge_index', as those of fake have \(graph 1 has no 'x'\)"),
+        (
+            {},
+            {"x": torch.ones(8, 3)},
+            r"'x' of 'graphs' must have 4 columns .*, as that of fake .* \(got shape \[8, 3\] on graph 1\)",
+        ),
+        (
+            {"level": "source"},
+            {"source_index": None},
+            r"must have 'x', 'edge_index', 'source_index', .* \(graph 1 has no 'source_index'\)",
+        ),
+        (
+            {"edge_features": True},
+            {"edge_attr": None},
+            r"must have 'x', 'edge_index', 'edge_attr', .* \(graph 1 has no 'edge_attr'\)",
+        ),
+        ({"edge_features": True}, {"edge_attr": torch.ones(4, 1)}, r"'edge_attr' of 'graphs' must have 2 columns .* \[4, 1\]"),
+    ],
+)
+def test_graphs_of_another_kind_are_refused(dataset: dict[str, Any], changes: dict[str, Any], message: str, tmp_path: Path) -> None:
+    config = tiny_config(dataset=dataset, model={"edge_dim": 2} if "edge_features" in dataset else {}, train={"epochs": 1})
+    list(Runner(tmp_path, keep_weights=True).run(config, [0]))
+    graphs = raw_graphs(config)[:2]
+    for name, value in changes.items():
+        graphs[1][name] = value
+    with pytest.raises(ValueError, match=message):
+        load_trained(tmp_path / "test/tiny/000.pt")(graphs)
+
+
+def test_a_transform_that_fails_names_the_graph(tmp_path: Path) -> None:
+    signs: dict[str, Any] = {"kind": "AddLaplacianEigenvectorPE", "k": 3, "is_undirected": True}
+    [config] = make_configs("test/tiny", tiny_tables(train={"epochs": 1}) | {"transform": [signs]})
+    list(Runner(tmp_path, keep_weights=True).run(config, [0]))
+    small = Data(x=torch.ones(2, 4), edge_index=torch.tensor([[0, 1], [1, 0]]))
+    with pytest.raises(ValueError, match=r"graph 1 cannot be transformed \(.+\)"):
+        load_trained(tmp_path / "test/tiny/000.pt")([raw_graphs(config)[0], small])
+
+
 def test_what_is_no_list_of_graphs_is_refused(tmp_path: Path) -> None:
     config = tiny_config(train={"epochs": 1})
     list(Runner(tmp_path, keep_weights=True).run(config, [0]))
@@ -120,8 +173,6 @@ def test_what_is_no_list_of_graphs_is_refused(tmp_path: Path) -> None:
     for graphs, kind in (([], "none"), (raw_graphs(config)[0], "Data")):
         with pytest.raises(ValueError, match=rf"'graphs' must be a list with a graph at least \(got {kind}\)"):
             trained(graphs)
-    with pytest.raises(ValueError, match=r"'graphs' must have 'x' and 'edge_index', as those of fake have \(got none on graph 1\)"):
-        trained([raw_graphs(config)[0], Data(edge_index=torch.zeros(2, 0, dtype=torch.long), num_nodes=2)])
 
 
 def test_damaged_weights_are_refused_in_our_words_and_made_again(tmp_path: Path) -> None:

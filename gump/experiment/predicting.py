@@ -1,0 +1,204 @@
+"""What trained weights answer about new data, as a table."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch_geometric.data import Data
+
+from gump.datasets.cache import to_graphs
+from gump.datasets.molecule import ATOM_SIZES, Molecule, bare_molecule, molecule_arrays, read_molecules
+from gump.datasets.smiles import smiles_column
+from gump.datasets.table import Table, is_table, read_table, shown_lines
+from gump.experiment.config import build
+from gump.experiment.diagnose import find_graphs
+from gump.experiment.registry import DATASETS
+from gump.experiment.task import TASKS
+from gump.experiment.trained import AT_ONCE, Trained, load_trained
+from gump.experiment.workshop import fabric_on
+
+READ_AT_ONCE = 10_000
+"""Molecules that are read before they are asked about, so that memory is bounded and all cores have work."""
+
+REASON = "reason"
+"""The column that says why a line has no answer."""
+
+Rows = list[list[str]]
+
+
+class Prediction(NamedTuple):
+    """The answers to new data as the rows of a table.
+
+    Args:
+        columns: What the columns are called.
+        num_rows: How many rows there will be.
+        parts: The rows, some at a time, as text; answers are computed when they are asked for.
+    """
+
+    columns: list[str]
+    num_rows: int
+    parts: Iterator[Rows]
+
+
+class Panel:
+    """Trained models that are asked the same: their mean answers and, of several, how far these are spread.
+
+    Probabilities are averaged, or numbers where it is a regression. The spread is the standard deviation over the models.
+
+    Args:
+        models: The models, which must have learned to answer one question.
+    """
+
+    def __init__(self, models: Sequence[Trained]) -> None:
+        self.models, self.dataset = models, models[0].dataset
+        self.task = TASKS[self.dataset.task]
+        for other in models[1:]:
+            if (one := _question(models[0])) != (another := _question(other)):
+                raise ValueError(f"'weights' must answer one question, to be averaged (got {one} and {another})")
+        self.names = self.dataset.target_names or tuple(map(str, range(self.dataset.num_targets)))
+
+    @property
+    def columns(self) -> list[str]:
+        """What the numbers of an answer are called: the class, then a column for each class, label or regressand, then their spreads."""
+        what = "predicted" if self.dataset.task == "regression" else "probability"
+        columns = ["predicted"] if self.dataset.task == "multiclass" else []
+        columns += [f"{what}_{name}" for name in self.names]
+        return columns + [f"spread_{name}" for name in self.names if len(self.models) > 1]
+
+    @property
+    def no_answer(self) -> list[str]:
+        """A row without numbers."""
+        return [""] * len(self.columns)
+
+    def __call__(self, graphs: Sequence[Data], first: int) -> Rows:
+        """The answers to a part of the graphs, a row for each; ``first`` is the place of the first graph among all."""
+        each = torch.stack([self.task.expected(model(graphs, first)).double().cpu() for model in self.models])
+        mean = each.mean(0)
+        numbers = torch.cat([mean, each.std(0)], dim=1) if len(self.models) > 1 else mean
+        rows = [[f"{number:.6g}" for number in row] for row in numbers.tolist()]
+        if self.dataset.task == "multiclass":
+            rows = [[self.names[found], *row] for found, row in zip(self.task.answer(mean), rows, strict=True)]
+        return rows
+
+
+def predict_data(weights: Sequence[Path], data: str, smiles: str | None = None, device: str = "auto") -> Prediction:
+    """Asks trained weights about new data.
+
+    Rows come in the order of the data. Those of a table of molecules keep its columns; what RDKit cannot read, or a transform cannot take, has no
+    answer but a reason, and a warning counts it. Graphs have their number, counted from zero, and so have vertices, where the answers are about them.
+
+    Args:
+        weights: Files that ``gump run --keep-weights`` has left, or folders of them, whose answers are averaged.
+        data: For weights that were trained on molecules a table as :func:`gump.datasets.load_smiles` reads it, which need not have any targets.
+            Otherwise what :func:`gump.experiment.diagnose.find_graphs` knows, such as an ``.npz``; for weights of the TU collection the name of a
+            dataset in its format, which is read with the settings that these were trained with.
+        smiles: The column of SMILES, by default the one that the weights were trained on.
+        device: ``"cpu"``, ``"cuda"``, or what Lightning Fabric knows besides.
+    """
+    models, place = [load_trained(path) for path in _files(weights)], fabric_on(device).device
+    for model in models:
+        model.model.to(place)
+    panel, path = Panel(models), Path(data).expanduser()
+    if panel.dataset.level == "link":
+        raise ValueError("'weights' must answer about graphs or vertices (got links); load_trained asks about pairs in Python")
+    if panel.dataset.x_sizes == ATOM_SIZES and (path.is_file() or is_table(path)):
+        table = read_table(path)
+        column = smiles_column(table, smiles or models[0].settings["dataset"].get("smiles", "smiles"))
+        if taken := [name for name in (*panel.columns, REASON) if name in table.columns]:
+            raise ValueError(f"{path} must leave the columns of the answers free (got one called {taken[0]!r}); rename it")
+        return Prediction([*table.columns, *panel.columns, REASON], len(table.lines), _about_molecules(panel, table, column))
+    if is_table(path):
+        raise ValueError(
+            f"'data' must be graphs like those of {panel.dataset.name}, which the weights were trained on (got '{data}', a table of molecules)"
+        )
+    graphs = _find_graphs(models[0], data)
+    if panel.dataset.level == "node":
+        num_vertices = sum(int(graph.num_nodes or 0) for graph in graphs)
+        return Prediction(["graph", "vertex", *panel.columns], num_vertices, _about_graphs(panel, graphs))
+    return Prediction(["graph", *panel.columns], len(graphs), _about_graphs(panel, graphs))
+
+
+def _question(model: Trained) -> str:
+    """What a model can be asked, told from others."""
+    about = model.dataset
+    names = ", ".join(about.target_names) or f"{about.num_targets} targets"
+    return f"{about.task} of {about.level}s, {names}"
+
+
+def _files(weights: Sequence[Path]) -> list[Path]:
+    files = []
+    for path in weights:
+        found = sorted(path.glob("*.pt")) if path.is_dir() else [path]
+        if not found:
+            raise FileNotFoundError(
+                f"'weights' must be files of weights, or folders of them (got '{path}', in which there are none); `gump run --keep-weights` leaves "
+                "one beside every record"
+            )
+        files += found
+    return list(dict.fromkeys(files))
+
+
+def _find_graphs(model: Trained, data: str) -> Sequence[Data]:
+    settings, is_name = model.settings["dataset"], not (Path(data).suffix or Path(data).exists())
+    if settings["kind"] == "tu" and is_name:
+        return list(build(settings | {"name": data.removeprefix("tu:")}, DATASETS))
+    return find_graphs(data)
+
+
+def _about_graphs(panel: Panel, graphs: Sequence[Data]) -> Iterator[Rows]:
+    for first in range(0, len(graphs), AT_ONCE):
+        part = graphs[first : first + AT_ONCE]
+        places: Rows = [[str(number)] for number in range(first, first + len(part))]
+        if panel.dataset.level == "node":
+            sizes = [int(graph.num_nodes or 0) for graph in part]
+            places = [[*place, str(vertex)] for place, size in zip(places, sizes, strict=True) for vertex in range(size)]
+        yield [[*place, *answer] for place, answer in zip(places, panel(part, first), strict=True)]
+
+
+def _about_molecules(panel: Panel, table: Table, column: str) -> Iterator[Rows]:
+    own, failed, num_asked = list(zip(*table.columns.values(), strict=True)), [], 0
+    for start in range(0, len(own), READ_AT_ONCE):
+        found = read_molecules(table.columns[column][start : start + READ_AT_ONCE], _molecule_or_reason, show=False)
+        for i in range(0, len(found), AT_ONCE):
+            part, rows = found[i : i + AT_ONCE], []
+            molecules = [each for each in part if isinstance(each, Molecule)]
+            answers = _answers_and_reasons(panel, to_graphs(molecule_arrays(molecules)) if molecules else [], num_asked)
+            num_asked += len(molecules)
+            for row, each in enumerate(part, start + i):
+                answer, reason = next(answers) if isinstance(each, Molecule) else (panel.no_answer, each)
+                failed += [row] if reason else []
+                rows.append([*own[row], *answer, reason])
+            yield rows
+    if failed:
+        warnings.warn(
+            f"{table.path}: {len(failed):,} of {len(own):,} molecules have no answer ({shown_lines(table.lines[np.array(failed)])}); the column "
+            f"{REASON!r} says why",
+            stacklevel=2,
+        )
+
+
+def _answers_and_reasons(panel: Panel, graphs: Sequence[Data], first: int) -> Iterator[tuple[list[str], str]]:
+    """The answer to every graph or, where there is none, the reason; one that cannot be answered does not lose the others."""
+    try:
+        rows = panel(graphs, first) if graphs else []
+    except ValueError as error:
+        if len(graphs) == 1:
+            yield panel.no_answer, str(error)
+        else:
+            for place, graph in enumerate(graphs, first):
+                yield from _answers_and_reasons(panel, [graph], place)
+    else:
+        yield from zip(rows, itertools.repeat(""))
+
+
+def _molecule_or_reason(smiles: str) -> Molecule | str:
+    try:
+        return bare_molecule(smiles)
+    except ValueError as error:
+        return str(error)
