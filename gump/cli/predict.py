@@ -5,16 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from gump.cli.console import check_out, plain_errors
+from gump.cli.console import bars, check_out, now_and_then, plain_errors
 from gump.cli.run import LINE_S
 
 if TYPE_CHECKING:
@@ -57,18 +55,16 @@ def predict(
 
 def _shown(found: Prediction, bar: bool) -> Iterator[list[list[str]]]:
     """Hands rows on and shows how far it is: a bar on a terminal, unless the rows are shown there, a line now and then in a log."""
-    console, said_at, num_done = Console(stderr=True), time.monotonic(), 0
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    console, say, num_done = Console(stderr=True), now_and_then(LINE_S), 0
     hidden = not (bar and console.is_terminal)
     # It has no thread that draws it, since molecules are read in processes that are forked.
-    with Progress(*columns, console=console, transient=True, auto_refresh=False, disable=hidden) as progress:
-        answers = progress.add_task("answers", total=found.num_rows)
+    with bars(console, transient=True, auto_refresh=False, disable=hidden) as progress:
+        answers = progress.add_task("answers", total=found.num_rows, numbers="")
         for rows in found.parts:
             yield rows
             num_done += len(rows)
             progress.update(answers, completed=num_done, refresh=True)
             if num_done == found.num_rows:
                 progress.stop()  # before a warning comes
-            if not console.is_terminal and time.monotonic() - said_at >= LINE_S:
-                said_at = time.monotonic()
-                typer.echo(f"{num_done:,} of {found.num_rows:,} answers", err=True)
+            if not console.is_terminal:
+                say(f"{num_done:,} of {found.num_rows:,} answers")

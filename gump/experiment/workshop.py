@@ -9,16 +9,13 @@ import os
 import statistics
 import warnings
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from lightning_fabric import Fabric
-from torch import Tensor
 
 import gump
-from gump.datasets.dataset import Dataset
 from gump.experiment.checkpoint import read_checkpoint, tidy
 from gump.experiment.config import Config, made_by
 from gump.experiment.feed import Feed, GraphFeed, LinkFeed, NodeFeed
@@ -33,6 +30,7 @@ from gump.experiment.recording import Store
 from gump.experiment.registry import MODELS, code_of, obstacle_to_replicas, takes_line_graph
 from gump.experiment.replica_trainer import ReplicaTrainer
 from gump.experiment.settings import blaming
+from gump.experiment.splits import Splits
 from gump.experiment.store import GraphStore, TransformedStore
 from gump.experiment.task import TASKS
 from gump.experiment.trained import save_trained
@@ -84,6 +82,7 @@ class Workshop:
             )
         with blaming(self.config.place):
             self.dataset = prepare(self.config.settings, self.line_graph, runner.data_root)
+        self.splits = Splits(self.dataset, self.config.protocol)
         self._check_records()
         self.store: GraphStore | TransformedStore | None = None
         self.evaluated_at_once = GraphFeed.EVALUATED_AT_ONCE
@@ -119,7 +118,8 @@ class Workshop:
                 left = {member: run for member, run in left.items() if member not in members}
         alike: dict[tuple[int, ...], list[Run]] = {}  # folds may differ by a graph, and replicas have parts of equal sizes
         for run in left.values():
-            alike.setdefault(self._sizes(run.number) if size > 1 else (), []).append(run)
+            with blaming(self.config.place):
+                alike.setdefault(self.splits.sizes(run.number) if size > 1 else (), []).append(run)
         return groups + [rest[i : i + size] for rest in alike.values() for i in range(0, len(rest), size)]
 
     def train(self, runs: Sequence[Run]) -> list[Record]:
@@ -140,14 +140,14 @@ class Workshop:
         alone = self.runner.num_replicas is None  # on a GPU replicas add rows as they come, and so repeat up to rounding only
         torch.use_deterministic_algorithms(self.training.deterministic and alone, warn_only=True)
         with blaming(self.config.place):
-            splits = [self._split(run.number) for run in runs]
+            splits = [self.splits[run.number] for run in runs]
         models = []
         for run, split in zip(runs, splits, strict=True):
             torch.manual_seed(run_seed(seed, run.number))
             with blaming(run.config.place):
                 models.append(build_model(run.config.settings, self.dataset))
             if self.dataset.task == "regression" and self.dataset.level != "link":
-                start_at(models[-1], self.targets[split.train])
+                start_at(models[-1], self.splits.targets[split.train])
         trainings, indices = [run.config.training for run in runs], [run.number for run in runs]
         checkpoint, identity, shown = self._checkpoint(runs), self._identity(runs), _shown(runs)
 
@@ -203,46 +203,6 @@ class Workshop:
                     f"{path} was made on other data than {self.dataset.name} has now; name another --records, or remove it"
                 )
         warn_of_other_code(self.config, made)
-
-    def _split(self, index: int) -> Split:
-        split = self.config.protocol.split(self.untransformed, index)
-        for part, numbers in split._asdict().items():
-            if numbers.numel() == 0:
-                raise ValueError(f"'protocol' must leave something to every part of {self.dataset.name} (got an empty '{part}')")
-        if self.dataset.task != "multiclass" and self.dataset.level != "link":
-            self._check_known(split, index)
-        return split
-
-    def _sizes(self, index: int) -> tuple[int, ...]:
-        with blaming(self.config.place):
-            return tuple(part.numel() for part in self._split(index))
-
-    @cached_property
-    def untransformed(self) -> Dataset:
-        """The dataset before transforms that are applied to batches, for what these leave as it is."""
-        graphs = self.dataset.graphs
-        return dataclasses.replace(self.dataset, graphs=graphs.graphs) if isinstance(graphs, TransformedGraphs) else self.dataset
-
-    def _check_known(self, split: Split, index: int) -> None:
-        """Refuses a split where nothing is known about a target that is to be learned, or nothing at all to choose or test by."""
-        known = {part: ~self.targets[numbers].isnan() for part, numbers in split._asdict().items()}
-        for number, values in enumerate(known["train"].T):
-            if not values.any():
-                name = (self.dataset.target_names or range(self.dataset.num_targets))[number]
-                raise ValueError(
-                    f"{name!r} must have a value in the training set of every run, to be learned (got none among {len(values):,} in that of run "
-                    f"{index}); leave it out of the targets, or split otherwise"
-                )
-        for part, values in known.items():
-            if not values.any():
-                raise ValueError(
-                    f"'protocol' must leave something that is known to every part of {self.dataset.name} (got no value in '{part}' of run {index})"
-                )
-
-    @cached_property
-    def targets(self) -> Tensor:
-        """What is right about every graph or vertex, a row for each."""
-        return torch.cat([graph.y for graph in self.untransformed]).view(-1, self.dataset.num_targets)
 
     def _checkpoint(self, runs: Sequence[Run]) -> Path:
         path, first, last = self.runner.path(*runs[0]).with_suffix(".ckpt"), runs[0].number, runs[-1].number

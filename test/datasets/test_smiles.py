@@ -144,6 +144,7 @@ def test_molecules_in_several_lines_are_told_however_they_are_written(tmp_path: 
             dataset = load_smiles(path, duplicates="first")
         assert (answers(dataset), dataset.note) == ([[1.5], [2], [4]], f"{note}; of each the first was kept")
         assert [graph.num_nodes for graph in dataset] == [3, 6, 1]
+        assert dataset.lines.tolist() == [2, 3, 6]
         assert [index.tolist() for index in dataset.split.values()] == [[0, 1], [], [2]]
         assert (dataset.scaffolds.tolist()[0] == dataset.scaffolds.tolist()[2], len(dataset.scaffolds)) == (True, 3)
     with pytest.raises(

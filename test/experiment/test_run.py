@@ -878,14 +878,6 @@ def test_replicas_are_refused_where_graphs_are_transformed_late(tmp_path: Path) 
         list(Runner(tmp_path, num_replicas=2).run(make_configs("test/late", late)[0]))
 
 
-def test_no_graph_is_transformed_to_see_its_class(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    late = {"transform": [{"kind": "AddRandomWalkPE", "walk_length": 3, "attr_name": "none", "when": "batch"}]}
-    [config] = make_configs("test/late", tiny_tables(protocol={"kind": "folds", "num_folds": 4}) | late)
-    shop = workshop.Workshop([config], Runner(tmp_path))
-    monkeypatch.setattr(preprocess.TransformedGraphs, "__getitem__", lambda *_: pytest.fail("transformed"))
-    assert shop._split(0).test.numel() == 5
-
-
 @pytest.mark.parametrize("kind", ["GUMP", "MPNN"])
 def test_transforms_with_each_batch_give_what_transforms_beforehand_give(kind: str, tmp_path: Path) -> None:
     walks = {"kind": "AddRandomWalkPE", "walk_length": 3, "attr_name": "none"}
