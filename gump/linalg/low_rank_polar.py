@@ -91,7 +91,8 @@ class _Gram(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
         columns, block = ctx.saved_tensors
-        return columns @ (grad + grad.mT).to(columns.dtype).index_select(0, block), None, None
+        with torch.autocast(grad.device.type, enabled=False):
+            return columns @ (grad + grad.mT).to(columns.dtype).index_select(0, block), None, None
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int, None, None], columns: Tensor, block: Tensor, num_blocks: int) -> tuple[Tensor, int]:
@@ -118,8 +119,9 @@ class _Basis(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
         columns, transform, block = ctx.saved_tensors
-        grad_columns = grad @ transform.mT.to(grad.dtype).index_select(0, block)
-        grad_transform = torch.zeros_like(transform).index_add(0, block, (columns.mT @ grad).to(transform.dtype))
+        with torch.autocast(grad.device.type, enabled=False):
+            grad_columns = grad @ transform.mT.to(grad.dtype).index_select(0, block)
+            grad_transform = torch.zeros_like(transform).index_add(0, block, (columns.mT @ grad).to(transform.dtype))
         return grad_columns, grad_transform, None
 
     @staticmethod

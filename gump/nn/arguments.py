@@ -49,6 +49,10 @@ def check_features(x: Tensor, in_channels: int, weight: Tensor | None) -> None:
     if weight is None:
         return
     cast = torch.is_autocast_enabled(x.device.type) and torch.float64 not in (x.dtype, weight.dtype)
+    if cast and weight.dtype != torch.float32:
+        raise ValueError(
+            f"a model must have single precision under autocast (got {weight.dtype}); call .float(), or leave autocast out"
+        )
     if x.dtype != weight.dtype and not cast:
         raise ValueError(f"'x' must have the type of the model, {weight.dtype} (got {x.dtype}); call x.to({weight.dtype})")
 

@@ -138,3 +138,13 @@ def test_factors_that_do_not_fit_are_refused():
     for shape in ((14, 2), (13, 4), (13,)):
         with pytest.raises(ValueError, match=r"'right' must have the shape of 'left', \[13, 2\] \(got \["):
             low_rank_polar(factor, normal(*shape), tiles, 0.9)
+
+
+def test_gradients_that_are_taken_under_autocast_are_the_same():
+    sizes = {70: 1}
+    left, right, h = (x.float().requires_grad_() for x in (normal(70, 3), normal(70, 3, seed=1), normal(70, 2, seed=2)))
+    loss = (low_rank_polar(left, right, Tiles.of(sizes), 0.9)(h) ** 3).sum()
+    expected = torch.autograd.grad(loss, (left, right, h), retain_graph=True)
+    with torch.autocast("cpu", torch.bfloat16):
+        grads = torch.autograd.grad(loss, (left, right, h))
+    torch.testing.assert_close(grads, expected, rtol=0, atol=0)
