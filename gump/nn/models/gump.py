@@ -258,7 +258,8 @@ class GUMP(torch.nn.Module):
             edge_weight: Weights that the base GNN multiplies with, unless it is a GIN, and, if ``edge_dim`` counts them, that arcs carry.
             edge_attr: Attributes that arcs carry.
             batch: Not used: a batch of graphs is one disconnected graph.
-            line_graph: The line graph of ``edge_index``, if it was built before.
+            line_graph: The line graph of ``edge_index``, if it was built before, as it must be for a model that is exported. In what is compiled or
+                exported nobody looks whether it is the right one.
             mask: Which vertices are there; the others are padding, joined to nothing but each other, that norms leave out.
             return_arcs: Whether to return the last arc states as well, in the order of ``line_graph.arcs``.
         """
