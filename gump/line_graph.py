@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any, NamedTuple, TypeVar
+from dataclasses import dataclass, fields, replace
+from functools import wraps
+from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar
 
 import torch
 from torch import Tensor
@@ -14,18 +14,47 @@ from torch_geometric.data import Data
 from torch_geometric.utils import scatter
 
 _T = TypeVar("_T")
+_P = ParamSpec("_P")
 
 _STALE = (
     "'data' must carry the line graph of its own edges (got one of other edges); apply gump.transforms.AddLineGraph after every "
     "transform that changes edges or vertices"
 )
 _MIXED = "'data' must have line graphs of one kind (got some with directed=True and some with False); apply one AddLineGraph to all"
+_BEFOREHAND = (
+    "'line_graph' must be given to a model that is exported, or compiled with fullgraph=True (got None), as its shapes depend on the edges; pass "
+    "line_graph=gump.EulerianLineGraph.from_edge_index(edge_index, num_nodes)"
+)
 _REDUCTIONS = ("mean", "sum", "add", "mul", "min", "max", "any")
 
 
-def _kept(function: Callable[[Any], _T]) -> cached_property[_T]:
-    """A property that is computed once, and outside inference mode, since what is made there could not be used in training later."""
-    return cached_property(torch.inference_mode(False)(function))
+def _beforehand(function: Callable[_P, _T]) -> Callable[_P, _T]:
+    """Keeps a function whose shapes depend on numbers out of compiled models, which then come in two parts, and out of exported ones."""
+
+    @wraps(function)
+    def checked(*args: _P.args, **kwargs: _P.kwargs) -> _T:
+        if torch.compiler.is_exporting():
+            raise ValueError(_BEFOREHAND)
+        return function(*args, **kwargs)
+
+    return torch.compiler.disable(checked, reason=_BEFOREHAND)
+
+
+class _kept(Generic[_T]):
+    """A property that is computed once, and outside inference mode, since what is made there could not be used in training later. While a model
+    is compiled or exported, nothing is kept: there are no numbers yet."""
+
+    def __init__(self, function: Callable[[Any], _T]) -> None:
+        self._function, self._name, self.__doc__ = function, function.__name__, function.__doc__
+
+    def __get__(self, instance: Any, owner: type) -> _T:
+        if instance is None:
+            return self  # type: ignore[return-value]
+        if torch.compiler.is_compiling():
+            return self._function(instance)
+        with torch.inference_mode(False):
+            value = instance.__dict__[self._name] = self._function(instance)
+        return value
 
 
 class BlockGroup(NamedTuple):
@@ -110,6 +139,7 @@ class EulerianLineGraph:
             raise ValueError(f"'reduce' must be one of {', '.join(map(repr, _REDUCTIONS))} (got {self.reduce!r})")
 
     @classmethod
+    @_beforehand
     def from_edge_index(
         cls, edge_index: Tensor, num_nodes: int | None = None, directed: bool = False, reduce: str = "mean"
     ) -> EulerianLineGraph:
@@ -361,11 +391,18 @@ class EulerianLineGraph:
         """Copies the structure to a device."""
         return replace(self, **{name: getattr(self, name).to(device) for name in ("arcs", "reverse", "edge_arc", "listed")})
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # of which the rest can be computed again
+
     def __repr__(self) -> str:
         return (
             f"{type(self).__name__}(num_nodes={self.num_nodes}, num_arcs={self.num_arcs}, "
             f"num_transitions={self.num_transitions}, max_degree={self.max_degree})"
         )
+
+
+torch.export.register_dataclass(EulerianLineGraph, serialized_type_name="gump.EulerianLineGraph")  # as an input of exported models
+torch.serialization.add_safe_globals([EulerianLineGraph])  # with which an example of it is stored
 
 
 def _checked_num_nodes(edge_index: Tensor, num_nodes: int | None) -> int:

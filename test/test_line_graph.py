@@ -1,7 +1,9 @@
 """The Eulerian line graph: arcs, reverses, blocks and transitions."""
 
+import io
 import itertools
 import re
+from dataclasses import fields
 
 import networkx as nx
 import numpy as np
@@ -232,3 +234,30 @@ def test_what_is_built_in_inference_mode_can_be_trained_with() -> None:
         assert not any(t.is_inference() for t in tensors)
         x = torch.ones(line_graph.num_arcs, requires_grad=True)
         assert torch.autograd.grad(x[line_graph.reverse].square().sum(), x)[0].tolist() == [2.0] * line_graph.num_arcs
+
+
+def test_a_file_keeps_what_it_was_built_of_and_is_read_without_running_code() -> None:
+    line_graph = EulerianLineGraph.from_edge_index(*random_graph(0), directed=True)
+    line_graph.compressed(9)
+    file = io.BytesIO()
+    torch.save(line_graph, file)
+    file.seek(0)
+    loaded = torch.load(file, weights_only=True)
+    assert vars(loaded).keys() == {field.name for field in fields(EulerianLineGraph)} < vars(line_graph).keys()
+    for name, value in vars(loaded).items():
+        own = getattr(line_graph, name)
+        assert torch.equal(value, own) if isinstance(own, torch.Tensor) else value == own
+
+
+def test_what_is_derived_while_a_model_is_exported_is_not_kept() -> None:
+    line_graph = EulerianLineGraph.from_edge_index(*random_graph(0))
+
+    class Degrees(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x * line_graph.arc_degree
+
+    x = torch.ones(line_graph.num_arcs)
+    program = torch.export.export(Degrees(), (x,)).module()
+    assert "arc_degree" not in vars(line_graph)
+    assert torch.equal(program(2 * x), 2.0 * line_graph.arc_degree)
+    assert line_graph.arc_degree is line_graph.arc_degree

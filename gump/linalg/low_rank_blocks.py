@@ -99,17 +99,18 @@ class _Product(torch.autograd.Function):
         if grad is None:
             return (None,) * 7
         h, basis, core, block, row, place, inner, outer = ctx.saved_tensors
-        tiles = _cut(grad, row)
-        grad_outer = _sum(basis.mT @ tiles, block, core.size(0))
-        grad_inner = core.mT @ grad_outer
-        per_tile = grad_inner.index_select(0, block)
         grad_h = grad_basis = grad_core = None
-        if ctx.needs_input_grad[0]:
-            grad_h = below_each_other(basis @ per_tile).index_select(0, place) + ctx.identity * grad
-        if ctx.needs_input_grad[1]:
-            grad_basis = tiles @ outer.mT.index_select(0, block) + _cut(h, row) @ per_tile.mT
-        if ctx.needs_input_grad[2]:
-            grad_core = grad_outer @ inner.mT
+        with torch.autocast(grad.device.type, enabled=False):
+            tiles = _cut(grad, row)
+            grad_outer = _sum(basis.mT @ tiles, block, core.size(0))
+            grad_inner = core.mT @ grad_outer
+            per_tile = grad_inner.index_select(0, block)
+            if ctx.needs_input_grad[0]:
+                grad_h = below_each_other(basis @ per_tile).index_select(0, place) + ctx.identity * grad
+            if ctx.needs_input_grad[1]:
+                grad_basis = tiles @ outer.mT.index_select(0, block) + _cut(h, row) @ per_tile.mT
+            if ctx.needs_input_grad[2]:
+                grad_core = grad_outer @ inner.mT
         return grad_h, grad_basis, grad_core, None, None, None, None
 
 

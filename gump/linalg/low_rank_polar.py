@@ -77,7 +77,7 @@ class _Gram(torch.autograd.Function):
     def forward(columns: Tensor, block: Tensor, num_blocks: int) -> Tensor:
         width = columns.size(-1)
         gram = columns.new_zeros(num_blocks, width, width, dtype=torch.float64)
-        step = max(CHUNK // columns[0].numel(), 1)
+        step = _step(columns)
         for tiles, numbers in zip(columns.split(step), block.split(step), strict=True):
             tiles = tiles.double()
             gram.index_add_(0, numbers, tiles.mT @ tiles)
@@ -91,7 +91,8 @@ class _Gram(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
         columns, block = ctx.saved_tensors
-        return columns @ (grad + grad.mT).to(columns.dtype).index_select(0, block), None, None
+        with torch.autocast(grad.device.type, enabled=False):
+            return columns @ (grad + grad.mT).to(columns.dtype).index_select(0, block), None, None
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int, None, None], columns: Tensor, block: Tensor, num_blocks: int) -> tuple[Tensor, int]:
@@ -106,7 +107,7 @@ class _Basis(torch.autograd.Function):
 
     @staticmethod
     def forward(columns: Tensor, transform: Tensor, block: Tensor) -> Tensor:
-        step = max(CHUNK // columns[0].numel(), 1)
+        step = _step(columns)
         parts = zip(columns.split(step), block.split(step), strict=True)
         return torch.cat([(tiles.double() @ transform.index_select(0, numbers)).to(columns.dtype) for tiles, numbers in parts])
 
@@ -118,8 +119,9 @@ class _Basis(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
         columns, transform, block = ctx.saved_tensors
-        grad_columns = grad @ transform.mT.to(grad.dtype).index_select(0, block)
-        grad_transform = torch.zeros_like(transform).index_add(0, block, (columns.mT @ grad).to(transform.dtype))
+        with torch.autocast(grad.device.type, enabled=False):
+            grad_columns = grad @ transform.mT.to(grad.dtype).index_select(0, block)
+            grad_transform = torch.zeros_like(transform).index_add(0, block, (columns.mT @ grad).to(transform.dtype))
         return grad_columns, grad_transform, None
 
     @staticmethod
@@ -167,8 +169,9 @@ def _numbers(block: Tensor, num_replicas: int, num_blocks: int) -> Tensor:
     return (block + num_blocks * torch.arange(num_replicas, device=block.device).unsqueeze(-1)).flatten()
 
 
-def _step(gram: Tensor) -> int:
-    return max(CHUNK // gram[0].numel(), 1)
+def _step(matrices: Tensor) -> int:
+    """How many matrices to hold at a time: all of them while a model is compiled or exported, whose steps must not depend on how many there are."""
+    return matrices.size(0) if torch.compiler.is_compiling() else max(CHUNK // matrices[0].numel(), 1)
 
 
 def _small_polar(gram: Tensor, beta: float, dtype: torch.dtype) -> tuple[Tensor, Tensor]:

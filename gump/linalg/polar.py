@@ -125,6 +125,9 @@ def quintics_within(bounds: tuple[float, float], dtype: torch.dtype) -> tuple[Qu
     return minimax_quintics(*bounds, _rounding(dtype), CUSHION, SAFETY)
 
 
+torch.compiler.assume_constant_result(quintics_within)  # no tensors are in it, and what it does with NumPy is not for compilers
+
+
 def factor_within(blocks: Tensor, bounds: tuple[float, float]) -> Tensor:
     """The exact factor of blocks whose singular values lie between bounds."""
     if blocks.size(-1) == 1:
@@ -228,7 +231,7 @@ def _normalized(blocks: Tensor) -> tuple[Tensor, Tensor]:
 def _iterate(x: Tensor, quintics: tuple[Quintic, ...]) -> Tensor:
     r"""Applies odd quintics to the singular values: :math:`\mathbf{X} (a + b \mathbf{S} + c \mathbf{S}^2)` with
     :math:`\mathbf{S} = \mathbf{X}^{\top}\mathbf{X}`."""
-    if x.device.type == "cpu" and x.size(-1) <= SMALL and x.numel() > MANY:
+    if x.device.type == "cpu" and x.size(-1) <= SMALL and (torch.compiler.is_compiling() or x.numel() > MANY):
         return _iterate_batch_last(x, quintics)
     for a, b, c in quintics:
         square = x.mT @ x
@@ -251,7 +254,7 @@ def _polar_of_two(blocks: Tensor) -> Tensor:
     checkers = 2 * torch.eye(2, dtype=blocks.dtype, device=blocks.device) - 1
     cofactor = blocks.flip(-2, -1) * checkers
     determinant = (blocks[..., :1, :] * cofactor[..., :1, :]).sum(-1, keepdim=True)
-    total = blocks + cofactor.mul_(torch.ones_like(determinant).copysign(determinant))
+    total = torch.addcmul(blocks, cofactor, torch.ones_like(determinant).copysign(determinant))
     norm = total[..., :1, :].norm(dim=-1, keepdim=True)
     return torch.where(norm == 0, torch.eye(2, dtype=blocks.dtype, device=blocks.device), total / norm)
 
@@ -281,8 +284,12 @@ def _grad_of_three(blocks: Tensor, factor: Tensor, grad: Tensor) -> Tensor:
 def _polar_with_fallback(blocks: Tensor) -> Tensor:
     """Iterates on all blocks, then decomposes those that are still not orthogonal."""
     tol = _rounding(blocks.dtype)
-    factor = _iterate(_normalized(blocks)[0] / SAFETY, minimax_quintics(SMALLEST_RATIO, 1.0, tol, CUSHION, SAFETY))
+    factor = _iterate(_normalized(blocks)[0] / SAFETY, quintics_within((SMALLEST_RATIO, 1.0), blocks.dtype))
     flagged = ~(unitarity_error(factor) < 4 * tol) & blocks.isfinite().all(-1).all(-1)  # others are no numbers already
+    if torch.compiler.is_compiling():  # without numbers there is nothing to choose by: all blocks are decomposed, some in vain
+        identity = torch.eye(blocks.size(-1), dtype=torch.float64, device=blocks.device)
+        left, _, right = torch.linalg.svd(torch.where(flagged[..., None, None], blocks.double(), identity))
+        return torch.where(flagged[..., None, None], (left @ right).to(factor.dtype), factor)
     if bool(flagged.any()):
         left, _, right = torch.linalg.svd(blocks[flagged].double())
         factor[flagged] = (left @ right).to(factor.dtype)

@@ -42,8 +42,9 @@ class Tiles(NamedTuple):
             sizes: For every size of a block, ascending, how many blocks have it.
             device: Where the tensors lie.
         """
-        made = _made.__wrapped__ if torch.is_inference_mode_enabled() else _made  # what is made there cannot be used elsewhere
-        return made(tuple(sizes.items()), torch.device(device))
+        if torch.compiler.is_compiling() or torch.is_inference_mode_enabled():  # what is made there cannot be used elsewhere
+            return cls._of(sizes, torch.device(device))
+        return _made(tuple(sizes.items()), torch.device(device))
 
     @classmethod
     def _of(cls, sizes: dict[int, int], device: torch.device) -> Tiles:

@@ -49,13 +49,24 @@ def check_features(x: Tensor, in_channels: int, weight: Tensor | None) -> None:
     if weight is None:
         return
     cast = torch.is_autocast_enabled(x.device.type) and torch.float64 not in (x.dtype, weight.dtype)
+    if cast and weight.dtype != torch.float32:
+        raise ValueError(
+            f"a model must have single precision under autocast (got {weight.dtype}); call .float(), or leave autocast out"
+        )
     if x.dtype != weight.dtype and not cast:
         raise ValueError(f"'x' must have the type of the model, {weight.dtype} (got {x.dtype}); call x.to({weight.dtype})")
 
 
 def can_look(x: Tensor) -> bool:
-    """Whether the values of a tensor can be looked at without waiting: not on a GPU, and not of all replicas under ``torch.func.vmap``."""
-    return x.device.type == "cpu" and not torch._C._functorch.is_batchedtensor(x)
+    """Whether the values of a tensor can be looked at without waiting: not on a GPU, not of all replicas under ``torch.func.vmap``, and not while a
+    model is compiled or exported, when there are none."""
+    return x.device.type == "cpu" and not torch.compiler.is_compiling() and not torch._C._functorch.is_batchedtensor(x)
+
+
+def is_transformed() -> bool:
+    """Whether torch works on stand-ins of tensors, for which it has no sparse matrices: under the transforms of ``torch.func``, and while a model is
+    compiled or exported."""
+    return torch.compiler.is_compiling() or bool(torch._C._are_functorch_transforms_active())
 
 
 def check_mask(mask: Tensor, edge_index: Tensor, num_nodes: int) -> None:

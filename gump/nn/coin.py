@@ -171,6 +171,8 @@ class Coin(torch.nn.Module):
 
     def _check_memory(self, line_graph: EulerianLineGraph, x: Tensor) -> None:
         """Refuses a graph whose coins cannot fit, before the allocator does, and names the vertex to blame."""
+        if torch.compiler.is_compiling():  # which is not yet an answer about this graph
+            return
         groups = self._dense_groups(line_graph)
         num_transitions = sum(g.num_blocks * g.degree**2 for g in groups)
         num_hub_arcs = line_graph.num_arcs - sum(g.num_blocks * g.degree for g in groups)
@@ -209,7 +211,7 @@ class Coin(torch.nn.Module):
         if not self.bilinear and self._hooked:
             return self._called_pair_scores(rows, columns, groups)
         if not self.bilinear:
-            keep = self._kept_pairs(sum(g.num_blocks * g.degree**2 for g in groups)) > 0
+            keep = torch.compiler.is_compiling() or self._kept_pairs(sum(g.num_blocks * g.degree**2 for g in groups)) > 0
             listed = [(g.degree, g.num_blocks) for g in groups]
             return pair_scores(rows, columns, self.lin_score.weight[0], self.negative_slope, listed, keep)
         blocks = []
@@ -304,7 +306,7 @@ class Coin(torch.nn.Module):
         return unit.squeeze(-1)
 
     def project_all(self, scores: list[Tensor]) -> list[Tensor]:
-        """Makes coins of the scores of every degree, from the smallest; bounded ones all together."""
+        """Makes coins of the scores of every degree, from the smallest; bounded ones all together, which a compiler does by itself."""
         coins: list[Tensor] = []
         if self.kind == "bounded" and runs_kernels(*scores):
             from gump.kernels.polar import bounded_factors
@@ -312,7 +314,8 @@ class Coin(torch.nn.Module):
 
             if small := [block for block in scores if block.size(-1) <= MAX_DEGREE]:
                 coins = bounded_factors(small, quintics_within(self._bounds, torch.float32), self.beta)
-        if self.kind in ("bounded", "near_identity") and all(block.device.type == "cpu" for block in scores):
+        together = self.kind in ("bounded", "near_identity") and not torch.compiler.is_compiling()
+        if together and all(block.device.type == "cpu" for block in scores):
             scores = [block if block.dtype == torch.float64 else block.float() for block in scores]
             return perturbed_polar(scores, [self._center(block) for block in scores], self.beta)
         return coins + [self.project(block) for block in scores[len(coins) :]]

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from gump.kernels import runs_kernels
 from gump.line_graph import EulerianLineGraph
+from gump.nn.arguments import is_transformed
 from gump.nn.rows import add_rows, select_rows
 
 EVERY = slice(None)
@@ -34,7 +35,7 @@ def at_arcs(
         - **first, second:** :math:`(N, F)`
         - **output:** :math:`(A, F)`
     """
-    every = len(range(*arcs.indices(line_graph.num_arcs))) == line_graph.num_arcs
+    every = not torch.compiler.is_compiling() and len(range(*arcs.indices(line_graph.num_arcs))) == line_graph.num_arcs
     given = [x for x in (first, second) if x is not None]
     if every and _by_kernel(line_graph, *given):
         from gump.kernels.arcs import spread
@@ -83,10 +84,10 @@ Bags = tuple[Tensor, Tensor]
 def _lists(line_graph: EulerianLineGraph, *tensors: Tensor) -> tuple[Bags, Bags] | None:
     """The arcs that begin and those that end at every vertex, where lists of them are the fastest way to a sum: in single precision on a CPU.
 
-    Not under the transforms of ``torch.func``, where replicas may have arcs of their own.
+    Not under the transforms of ``torch.func``, where replicas may have arcs of their own, nor in a compiled or exported model.
     """
     plain = all(x.device.type == "cpu" and x.dtype == torch.float32 and x.dim() == 2 for x in tensors)
-    if not plain or torch._C._are_functorch_transforms_active():
+    if not plain or is_transformed():
         return None
     pointer, outgoing, incoming = line_graph.incidence
     return (pointer, outgoing), (pointer, incoming)

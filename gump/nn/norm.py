@@ -91,7 +91,8 @@ class BatchNorm(torch.nn.Module):
     def _plain(self, x: Tensor, mask: Tensor | None) -> Tensor:
         if mask is None:
             training = self.training and x.size(0) > 1
-            if training and x.dtype in (torch.float32, torch.float64) and can_look(x) and not torch.compiler.is_compiling():
+            compiled = torch.compiler.is_compiling() and x.device.type == "cpu"
+            if training and x.dtype in (torch.float32, torch.float64) and (compiled or can_look(x)):
                 return self._without_rounding(x)
             return batch_norm(x, self.running_mean, self.running_var, self.weight, self.bias, training, self.momentum, self.eps)
         if not self.training:
@@ -120,9 +121,12 @@ class BatchNorm(torch.nn.Module):
             )  # of the variance that follows from the rate, and about that of sums to zero in layers before
             largest, var = (ROUNDING * smallest * mean).square(), rate.square().reciprocal() - self.eps
             even = var <= largest + error
-            if not even.any():
+            if torch.compiler.is_compiling():
+                var = torch.where(even, x.var(0, correction=0), var)
+            elif even.any():
+                var[even] = x[:, even].var(0, correction=0)
+            else:
                 return out
-            var[even] = x[:, even].var(0, correction=0)
             even = var <= largest + error * (mean.square() + var).amax().clamp(max=1)
         return torch.where(even, self.bias, out)
 

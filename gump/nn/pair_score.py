@@ -46,14 +46,17 @@ def pair_scores(
             num_rows = sum(degree * num_blocks for degree, num_blocks in small)
             blocks = in_one_pass(row[:num_rows], column[:num_rows], weight, negative_slope, small)
             row, column, sizes = row[num_rows:], column[num_rows:], sizes[len(small) :]
-    if keep and sizes:
+    if keep and sizes and not torch.compiler.is_compiling():
         scores = _PairScores.apply(row, column, weight, negative_slope, tuple(sizes))[0]
         parts = scores.split([num_blocks * degree**2 for degree, num_blocks in sizes])
         return blocks + [part.view(num_blocks, degree, degree) for part, (degree, num_blocks) in zip(parts, sizes, strict=True)]
     parts = [num_blocks * degree for degree, num_blocks in sizes]
     for (degree, num_blocks), p, q in zip(sizes, row.split(parts), column.split(parts), strict=True):
-        shape = (num_blocks, degree, row.size(-1))
-        blocks.append(pair_score(p.view(shape), q.view(shape), weight, negative_slope, keep=False))
+        p, q = (x.view(num_blocks, degree, -1) for x in (p, q))
+        if torch.compiler.is_compiling():  # what to keep is then for the compiler to say
+            blocks.append(_scores(_pairs(p, q, negative_slope), weight))
+        else:
+            blocks.append(pair_score(p, q, weight, negative_slope, keep=False))
     return blocks
 
 

@@ -14,7 +14,7 @@ from gump.kernels.once_differentiable import once_differentiable
 from gump.linalg import LowRankBlocks
 from gump.line_graph import CompressedTransitions, EulerianLineGraph
 from gump.nn.arc_linear import ArcFeatures
-from gump.nn.arguments import can_look
+from gump.nn.arguments import can_look, is_transformed
 from gump.nn.rows import add_rows, flat_index, put_rows, replicas_first, select_rows
 
 BATCHED: Any = torch._C._parse_dispatch_key("Batched")
@@ -37,7 +37,7 @@ class Propagation:
     Args:
         blocks: For each of the line graph's groups, up to the first of a hub, the blocks of that degree. They need not be orthogonal.
         line_graph: The arcs on which the states live.
-        sparse: Whether to hold the operator as one sparse matrix; by default where that is faster.
+        sparse: Whether to hold the operator as one sparse matrix; by default where that is faster. In what is compiled or exported it never is.
         hubs: The blocks of the other groups, if there are any.
         mask: Which arcs count; the others, which belong to padding, come out as zero.
 
@@ -72,15 +72,15 @@ class Propagation:
         self._flat: tuple[Tensor, tuple[tuple[int, int], ...]] | None = None  # the entries of all blocks, where a kernel reads them
         self._num_dense = sum(g.num_blocks * g.degree for g in line_graph.groups[: len(blocks)])  # arcs that hubs do not own
         self._wants_sparse = sparse
-        faster = line_graph.device.type == "cpu" and torch.backends.mkl.is_available() and not _is_transformed()
-        if blocks and (faster if sparse is None else sparse):
+        faster = not is_transformed() and line_graph.device.type == "cpu" and torch.backends.mkl.is_available()
+        if blocks and (faster if sparse is None else sparse) and not torch.compiler.is_compiling():
             values = torch.cat([b.flatten() for b in blocks])
             self._sparse = SparseOperator(values, *line_graph.compressed(line_graph.groups[len(blocks) - 1].degree))
 
     @property
     def sparse(self) -> bool:
         """Whether the operator is one sparse matrix, but for hubs. Under ``torch.func`` only if that was asked for."""
-        return self._sparse is not None and (self._wants_sparse is True or not _is_transformed())
+        return self._sparse is not None and (self._wants_sparse is True or not is_transformed())
 
     def __call__(self, h: Tensor, scale: Tensor | None = None) -> Tensor:
         """Propagates one step; with ``scale`` adds that multiple of what was there, as GIN does."""
@@ -181,11 +181,6 @@ def check_states(h: Tensor, line_graph: EulerianLineGraph) -> None:
         raise ValueError(f"'h' must have a row for each of the {line_graph.num_arcs} arcs of 'line_graph' (got {h.size(0)})")
     if not h.is_floating_point():
         raise ValueError(f"'h' must be real floating-point states (got {h.dtype}); call .float()")
-
-
-def _is_transformed() -> bool:
-    """Whether the transforms of ``torch.func`` are at work, for which torch has no sparse matrices."""
-    return bool(torch._C._are_functorch_transforms_active())
 
 
 def _is_batched(grad: Tensor) -> bool:

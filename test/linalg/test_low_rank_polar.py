@@ -138,3 +138,25 @@ def test_factors_that_do_not_fit_are_refused():
     for shape in ((14, 2), (13, 4), (13,)):
         with pytest.raises(ValueError, match=r"'right' must have the shape of 'left', \[13, 2\] \(got \["):
             low_rank_polar(factor, normal(*shape), tiles, 0.9)
+
+
+def test_gradients_that_are_taken_under_autocast_are_the_same():
+    sizes = {70: 1}
+    left, right, h = (x.float().requires_grad_() for x in (normal(70, 3), normal(70, 3, seed=1), normal(70, 2, seed=2)))
+    loss = (low_rank_polar(left, right, Tiles.of(sizes), 0.9)(h) ** 3).sum()
+    expected = torch.autograd.grad(loss, (left, right, h), retain_graph=True)
+    with torch.autocast("cpu", torch.bfloat16):
+        grads = torch.autograd.grad(loss, (left, right, h))
+    torch.testing.assert_close(grads, expected, rtol=0, atol=0)
+
+
+def test_what_a_compiler_sees_is_not_cut_into_chunks(monkeypatch):
+    monkeypatch.setattr(sys.modules[low_rank_polar.__module__], "CHUNK", 1)
+    left, right = factors(SIZES, "none")
+    num_steps = []
+    for compiling in (False, True):
+        monkeypatch.setattr(torch.compiler, "is_compiling", lambda compiling=compiling: compiling)
+        with torch.profiler.profile() as profile:
+            low_rank_polar(left, right, Tiles.of(SIZES), 0.9)
+        num_steps.append(sum(event.count for event in profile.key_averages() if event.key == "aten::linalg_cholesky_ex"))
+    assert num_steps == [sum(SIZES.values()), 1]

@@ -52,6 +52,18 @@ def test_nobody_looks_at_replicas_side_by_side() -> None:
     assert can_look(one_way)
 
 
+def test_nobody_looks_at_what_is_compiled() -> None:
+    one_way = torch.tensor([[0], [1]])
+
+    def look(edge_index: torch.Tensor) -> torch.Tensor:
+        check_both_directions(edge_index, None, 3)
+        return edge_index + (1 if can_look(edge_index) else 2)
+
+    assert torch.equal(torch.compile(look, backend="eager", fullgraph=True)(one_way), one_way + 2)
+    with pytest.raises(ValueError, match="'edge_index' must have every edge in both directions"):
+        look(one_way)
+
+
 def test_names() -> None:
     check_name("conv", "gcn", ("gcn", "gin"))
     check_name("conv", None, ("gcn", "gin"), optional=True)

@@ -186,6 +186,9 @@ def test_a_channel_that_varies_by_rounding_comes_out_as_the_bias_and_others_as_i
     (grad,) = torch.autograd.grad((out * torch.linspace(0, 1, 50, dtype=dtype).unsqueeze(1)).sum(), x)
     assert not grad[:, 1].any()
     assert grad[:, 0].any()
+    compiled = torch.compile(norm, backend="aot_eager", fullgraph=True)
+    torch.testing.assert_close(compiled(x), out)
+    assert compiled(x)[:, 1].equal(out[:, 1])
 
 
 @pytest.mark.parametrize(("mean", "deviation"), [(1e6, 5.0), (1e3, 0.005), (1e5, 0.5)])

@@ -108,7 +108,7 @@ class GUMP(torch.nn.Module):
         jk: ``"last"`` reads the last layer, ``"weighted"`` a learned average of all layers.
         orthogonal_weights: Whether to keep the layers' weight matrices orthogonal, the theory's assumption on weights; with ``conv="gcnii"`` what
             is mixed with the identity is, and not the mixture. Such a model cannot be pickled, as torch pickles no parametrized module; save its
-            ``state_dict()``.
+            ``state_dict()``. Nor can it be turned to half precision, where autocast can take its place.
         checkpoint: Whether to recompute layers in the backward pass instead of keeping their inner states. Batch norm then sees every
             batch twice, which its running averages feel.
 
@@ -258,7 +258,8 @@ class GUMP(torch.nn.Module):
             edge_weight: Weights that the base GNN multiplies with, unless it is a GIN, and, if ``edge_dim`` counts them, that arcs carry.
             edge_attr: Attributes that arcs carry.
             batch: Not used: a batch of graphs is one disconnected graph.
-            line_graph: The line graph of ``edge_index``, if it was built before.
+            line_graph: The line graph of ``edge_index``, if it was built before, as it must be for a model that is exported. In what is compiled or
+                exported nobody looks whether it is the right one.
             mask: Which vertices are there; the others are padding, joined to nothing but each other, that norms leave out.
             return_arcs: Whether to return the last arc states as well, in the order of ``line_graph.arcs``.
         """
@@ -284,6 +285,15 @@ class GUMP(torch.nn.Module):
         """Computes what the coins and the layers start from; ``model.coin(*model.start(x, edge_index))`` are the coins."""
         check_features(x, self.in_channels, next(self.parameters(), None))  # none in replicas of DataParallel
         check_edge_index(edge_index)
+        if (
+            x.dtype.itemsize < 4
+            and not torch.is_autocast_enabled(x.device.type)
+            and any(map(is_parametrized, self._linear_layers()))
+        ):
+            raise ValueError(
+                f"'orthogonal_weights' must be False for a model of type {x.dtype} (got True), in which torch makes no matrix orthogonal; "
+                "call .float() and use autocast"
+            )
         if line_graph is None:
             line_graph = EulerianLineGraph.from_edge_index(edge_index, x.size(0), self.directed)
         if line_graph.num_nodes != x.size(0):

@@ -133,6 +133,10 @@ class GraphPredictor(_Predictor):
         num_nodes, pools = x.size(0), getattr(self.encoder, "pools", False)
         x = self.encoder(x, edge_index, **({"batch": batch} if self._takes_batch else {}), **kwargs)
         self._check_encoded(x, num_graphs if pools else num_nodes, "graph" if pools else "vertex")
+        if torch.compiler.is_exporting() and not pools and batch is not None and num_graphs is None:
+            raise ValueError(
+                "'num_graphs' must be given with 'batch' to a model that is exported (got None), as it says how many rows the answer has"
+            )
         return self._answer(x if pools else POOLS[self.pool](x, batch, num_graphs))
 
     def _pool_padded(self, x: Tensor, batch: Tensor | None, num_graphs: int | None, mask: Tensor) -> Tensor:

@@ -168,6 +168,27 @@ def test_under_autocast_the_result_has_the_type_of_the_features(dtype: torch.dty
         model(X.double(), EDGES)
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_in_half_precision_it_trains_but_not_under_autocast_nor_with_orthogonal_weights(dtype: torch.dtype) -> None:
+    torch.manual_seed(0)
+    model, x = GUMP(3, 8, 2, max_block=2, norm="layer"), X.to(dtype)
+    expected = model(X, EDGES)
+    out = model.to(dtype)(x, EDGES)
+    torch.testing.assert_close(out.float(), expected, rtol=0.1, atol=0.05)
+    out.float().square().sum().backward()
+    assert all(p.grad.isfinite().all() and p.grad.any() for p in model.coin.parameters())
+    with (
+        torch.autocast("cpu", dtype=dtype),
+        pytest.raises(ValueError, match=r"a model must have single precision under autocast \(got"),
+    ):
+        model(x, EDGES)
+    model = GUMP(3, 8, 2, orthogonal_weights=True)
+    with torch.autocast("cpu", dtype=dtype):
+        assert model(x, EDGES).isfinite().all()
+    with pytest.raises(ValueError, match=rf"'orthogonal_weights' must be False for a model of type {dtype} \(got True\)"):
+        model.to(dtype)(x, EDGES)
+
+
 def test_a_line_graph_from_inference_mode_can_be_trained_with() -> None:
     with torch.inference_mode():
         line_graph = EulerianLineGraph.from_edge_index(EDGES, NUM_NODES)
