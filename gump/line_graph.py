@@ -134,10 +134,6 @@ class EulerianLineGraph:
     directed: bool = False
     reduce: str = "mean"
 
-    def __post_init__(self) -> None:
-        if self.reduce not in _REDUCTIONS:
-            raise ValueError(f"'reduce' must be one of {', '.join(map(repr, _REDUCTIONS))} (got {self.reduce!r})")
-
     @classmethod
     @_beforehand
     def from_edge_index(
@@ -199,7 +195,12 @@ class EulerianLineGraph:
     def _sorted_by_degree(
         cls, arcs: Tensor, reverse: Tensor, num_nodes: int, edge_arc: Tensor, listed: Tensor, directed: bool, reduce: str
     ) -> EulerianLineGraph:
-        """Moves vertices of one degree next to each other. The arcs of one source must be consecutive already."""
+        """Moves vertices of one degree next to each other. The arcs of one source must be consecutive already.
+
+        What makes no sense is refused here and not by the class, which torch's trees put together of anything, such as numbers of dimensions.
+        """
+        if reduce not in _REDUCTIONS:
+            raise ValueError(f"'reduce' must be one of {', '.join(map(repr, _REDUCTIONS))} (got {reduce!r})")
         degree = arcs[0].bincount(minlength=num_nodes)
         sizes = enumerate(degree.bincount().tolist())
         order = degree[arcs[0]].argsort(stable=True)

@@ -261,3 +261,10 @@ def test_what_is_derived_while_a_model_is_exported_is_not_kept() -> None:
     assert "arc_degree" not in vars(line_graph)
     assert torch.equal(program(2 * x), 2.0 * line_graph.arc_degree)
     assert line_graph.arc_degree is line_graph.arc_degree
+
+
+def test_it_goes_through_the_trees_of_torch():
+    line_graph = EulerianLineGraph.from_edge_index(path(3)[0])
+    x = torch.rand(4, 3, 2)
+    found = torch.vmap(lambda x, line_graph: x[line_graph.arcs[0]], in_dims=(0, None))(x, line_graph)
+    assert found.equal(x[:, line_graph.arcs[0]])

@@ -17,6 +17,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
+LINE_S = 60.0
+"""Seconds from one line about the progress to the next, where there is no terminal for bars."""
+
 TRACKED_S = 2.0
 """Seconds after which a line says what comes next, where there is no terminal for a bar."""
 

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from gump.cli.console import bars, check_out, now_and_then, plain_errors
-from gump.cli.run import LINE_S
+from gump.cli.console import LINE_S, bars, check_out, now_and_then, plain_errors
 
 if TYPE_CHECKING:
     from gump.experiment.predicting import Prediction

@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 
 from gump.cli.best import print_points
-from gump.cli.console import bars, check_out, now_and_then, plain_errors, print_table
+from gump.cli.console import LINE_S, bars, check_out, now_and_then, plain_errors, print_table
 
 if TYPE_CHECKING:
     from gump.experiment.config import Config
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
 
 DIVERGED = 3
 """The exit code where runs ended in a loss that was not finite; 1 is bad input, 2 a wrong command line."""
-
-LINE_S = 60.0
-"""Seconds from one line about the progress to the next, where there is no terminal for bars."""
 
 
 def run(

@@ -25,10 +25,11 @@ def without_duplicates(table: Table, molecules: np.ndarray, y: np.ndarray, dupli
         table: The table.
         molecules: A number for the molecule in every row, equal where it is the same.
         y: The answers of every row.
-        duplicates: ``"keep"`` all rows, the ``"first"`` of each molecule, or ``"refuse"`` a table with several.
+        duplicates: ``"keep"`` all rows, of each molecule the ``"first"`` with the fewest missing values, or ``"refuse"`` a table with several.
     """
+    order = np.isnan(y.reshape(molecules.size, -1).astype(np.float64)).sum(1).argsort(kind="stable")
     first = np.zeros(molecules.size, dtype=bool)
-    first[np.unique(molecules, return_index=True)[1]] = True
+    first[order[np.unique(molecules[order], return_index=True)[1]]] = True
     if first.all():
         return first, ""
     note = f"{(np.bincount(molecules) > 1).sum():,} of {first.sum():,} molecules stand in several lines"

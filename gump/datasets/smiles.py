@@ -70,7 +70,7 @@ def load_smiles(
             there is a column of that name.
         skip_invalid: Whether to leave out, with a warning, what RDKit cannot read; otherwise it is an error.
         duplicates: What to do with molecules that stand in several lines, which are those with equal canonical SMILES: ``"keep"`` all lines; keep the
-            ``"first"`` of each, whatever the others say; or ``"refuse"`` such a table.
+            ``"first"`` of each, of those with the fewest missing values, whatever the others say; or ``"refuse"`` such a table.
         cache: As for :func:`load_tu`. Another version of RDKit makes another entry, since it may see molecules otherwise.
     """
     check_duplicates(duplicates)
@@ -93,21 +93,24 @@ def load_smiles(
     table = table.only(valid)
     names = choose_targets(table, targets, (column, split))
     task = choose_task(table, names, task)
-    y = answers(table, names, task)
-    kept, found = without_duplicates(table, arrays["molecules"], y, duplicates)
+    kept, found = without_duplicates(table, arrays["molecules"], answers(table, names, task), duplicates)
     note = "; ".join(filter(None, [note, found]))
+    table = table.only(kept)
+    known = answers(table, choose_targets(table, names, (column, split)), task)  # of what is left
+    y = np.zeros((kept.size, *known.shape[1:]), known.dtype)
+    y[kept] = known
     return Dataset(
         name=name,
         graphs=list(compress(to_graphs({**arrays, "y": y}), kept)),
         task=task,
-        num_targets=int(y.max()) + 1 if task == "multiclass" else len(names),
+        num_targets=int(known.max()) + 1 if task == "multiclass" else len(names),
         split=None if parts is None else _indices(parts[valid][kept]),
         x_sizes=ATOM_SIZES,
         edge_sizes=BOND_SIZES,
         note=note,
         scaffolds=torch.from_numpy(arrays["scaffolds"][kept]),
         target_names=tuple(class_names(table, names[0]) if task == "multiclass" else names),
-        lines=torch.from_numpy(table.lines[kept]),
+        lines=torch.from_numpy(table.lines),
     )
 
 

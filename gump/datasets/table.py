@@ -36,21 +36,28 @@ class Table(NamedTuple):
         path: The file.
         columns: The cells of each column, without spaces around them.
         lines: The line of every row in the file, counted from one.
+        decimal_comma: Whether a comma may stand before the decimals of a number.
     """
 
     path: Path
     columns: dict[str, list[str]]
     lines: np.ndarray
+    decimal_comma: bool = False
+
+    def number(self, cell: str) -> float | None:
+        """The number in a cell, NaN if it is empty; ``None`` for what is no number."""
+        return parse_number(DECIMAL_COMMA.sub(r"\1.\2", cell) if self.decimal_comma else cell)
 
     def numbers(self, column: str) -> np.ndarray | None:
         """The numbers of a column, NaN where there is none, and ones and zeros for true and false; ``None`` if something in it is no number."""
-        numbers = [parse_number(cell) for cell in self.columns[column]]
+        numbers = [self.number(cell) for cell in self.columns[column]]
         return None if None in numbers else np.array(numbers, dtype=np.float64)
 
     def only(self, rows: np.ndarray) -> Table:
         """The table with those rows that a mask names."""
         kept = np.flatnonzero(rows).tolist()
-        return Table(self.path, {name: [cells[row] for row in kept] for name, cells in self.columns.items()}, self.lines[rows])
+        columns = {name: [cells[row] for row in kept] for name, cells in self.columns.items()}
+        return self._replace(columns=columns, lines=self.lines[rows])
 
     def names(self, but: Sequence[str | None] = ()) -> str:
         """The columns, or those but some, for errors."""
@@ -93,9 +100,7 @@ def read_table(path: Path) -> Table:
         raise ValueError(f"{path} must have a first line with names and a line of values at least (got none)")
     cells = zip(*(row for _, row in rows), strict=True)
     columns = {name: [cell.strip() for cell in column] for name, column in zip(header, cells, strict=True) if name}
-    if delimiter == SEMICOLON:
-        columns = {name: [DECIMAL_COMMA.sub(r"\1.\2", cell) for cell in column] for name, column in columns.items()}
-    return Table(path, columns, np.array([line for line, _ in rows]))
+    return Table(path, columns, np.array([line for line, _ in rows]), decimal_comma=delimiter == SEMICOLON)
 
 
 def is_table(path: Path) -> bool:

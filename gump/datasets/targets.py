@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from gump.datasets.dataset import TASKS
-from gump.datasets.table import MISSING, Table, parse_number, shown_lines
+from gump.datasets.table import MISSING, Table, shown_lines
 
 
 def choose_targets(table: Table, targets: str | Sequence[str] | None, others: Sequence[str | None]) -> list[str]:
@@ -65,7 +65,7 @@ def choose_task(table: Table, targets: Sequence[str], task: str | None) -> str:
     if len(numbers) < len(columns):
         if len(targets) > 1:
             return "regression"  # which refuses words by their line
-        if any(parse_number(cell) is not None for cell in table.columns[targets[0]] if cell.lower() not in MISSING):
+        if any(table.number(cell) is not None for cell in table.columns[targets[0]] if cell.lower() not in MISSING):
             raise ValueError(
                 f"'task' must be given for {targets[0]!r}, of whose values some are numbers and some are not (got {_first_word(table, targets[0])}): "
                 "'multiclass' if these are classes, 'regression' after they are corrected"
@@ -139,7 +139,7 @@ def _are_labels(numbers: np.ndarray) -> np.ndarray:
 
 def _first_word(table: Table, name: str) -> str:
     """The first cell of a column that is no number, and its line."""
-    row = next(row for row, cell in enumerate(table.columns[name]) if parse_number(cell) is None)
+    row = next(row for row, cell in enumerate(table.columns[name]) if table.number(cell) is None)
     return f"{table.columns[name][row]!r} in line {table.lines[row]}"
 
 

@@ -73,9 +73,9 @@ def find_graphs(name: str) -> list[Data]:
         name: A file that :func:`gump.datasets.load_own` reads; a dataset of ``gump list datasets``; ``tu:NAME`` for any other of the TU
             collection; a transfer task with its number of vertices, such as ``Ring-20``; ``smiles:CCO``, a molecule; or ``fake``.
     """
-    if name.startswith("smiles:"):  # before it is looked for as a file, whose name may not be as long
+    if name.startswith("smiles:"):
         return [read_smiles(name.removeprefix("smiles:"))]
-    if Path(name).is_file():
+    if is_file(name):
         return [load_own(name)]
     if name in BENCHMARKS:
         return list(BENCHMARKS[name]())
@@ -98,6 +98,14 @@ def find_graphs(name: str) -> list[Data]:
     raise ValueError(
         f"'graph' must be a file, tu:NAME, smiles:MOLECULE, or one of {', '.join(known)} (got '{name}', which is none of them{hint})"
     )
+
+
+def is_file(name: str) -> bool:
+    """Whether there is a file of that name; molecules may be longer than a file's name can be."""
+    try:
+        return Path(name).expanduser().is_file()
+    except OSError:
+        return False
 
 
 def diagnose(

@@ -17,7 +17,7 @@ from gump.datasets.molecule import ATOM_SIZES, Molecule, bare_molecule, molecule
 from gump.datasets.smiles import smiles_column
 from gump.datasets.table import Table, is_table, read_table, shown_lines
 from gump.experiment.config import build
-from gump.experiment.diagnose import find_graphs
+from gump.experiment.diagnose import find_graphs, is_file
 from gump.experiment.registry import DATASETS
 from gump.experiment.task import TASKS
 from gump.experiment.trained import AT_ONCE, Trained, load_trained
@@ -107,7 +107,7 @@ def predict_data(weights: Sequence[Path], data: str, smiles: str | None = None, 
     panel, path = Panel(models), Path(data).expanduser()
     if panel.dataset.level == "link":
         raise ValueError("'weights' must answer about graphs or vertices (got links); load_trained asks about pairs in Python")
-    if panel.dataset.x_sizes == ATOM_SIZES and (path.is_file() or is_table(path)):
+    if panel.dataset.x_sizes == ATOM_SIZES and (is_file(data) or is_table(path)):
         table = read_table(path)
         column = smiles_column(table, smiles or models[0].settings["dataset"].get("smiles", "smiles"))
         if taken := [name for name in (*panel.columns, REASON) if name in table.columns]:
@@ -141,11 +141,11 @@ def _files(weights: Sequence[Path]) -> list[Path]:
                 "one beside every record"
             )
         files += found
-    return list(dict.fromkeys(files))
+    return list({path.resolve(): path for path in files}.values())
 
 
 def _find_graphs(model: Trained, data: str) -> Sequence[Data]:
-    settings, is_name = model.settings["dataset"], not (Path(data).suffix or Path(data).exists())
+    settings, is_name = model.settings["dataset"], not (Path(data).suffix or is_file(data))
     if settings["kind"] == "tu" and is_name:
         return list(build(settings | {"name": data.removeprefix("tu:")}, DATASETS))
     return find_graphs(data)
@@ -189,7 +189,7 @@ def _answers_and_reasons(panel: Panel, graphs: Sequence[Data], first: int) -> It
         rows = panel(graphs, first) if graphs else []
     except ValueError as error:
         if len(graphs) == 1:
-            yield panel.no_answer, str(error)
+            yield panel.no_answer, str(error).removeprefix(f"graph {first} ")  # which is no number of the table
         else:
             for place, graph in enumerate(graphs, first):
                 yield from _answers_and_reasons(panel, [graph], place)

@@ -31,7 +31,7 @@ class HeldOut:
     It speaks of one number by itself. Two systems that are tested on the same graphs share much of it, so it says little of their difference.
 
     Args:
-        num_graphs: How many graphs were tested on, :math:`N`.
+        num_graphs: How many graphs were tested on, :math:`N`: all of the dataset's, if there are enough runs.
         num_tested: How many there are in a test set, :math:`k`.
         answers_per_graph: How often a graph was tested on, in the mean.
         std: Over draws of the test set, in the unit of the tables; NaN if no two graphs were tested on twice.

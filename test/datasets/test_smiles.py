@@ -348,3 +348,21 @@ def test_without_rdkit_the_error_says_how_to_get_it(tmp_path: Path, monkeypatch:
     monkeypatch.setitem(sys.modules, "rdkit", None)
     with pytest.raises(ImportError, match=r"pip install 'torch-gump\[mol\]'"):
         load_smiles(table(tmp_path / "a.csv", smiles=["C"], y=[0.5]))
+
+
+def test_of_lines_that_are_the_same_molecule_one_with_a_value_is_kept(tmp_path: Path) -> None:
+    path = table(tmp_path / "a.csv", smiles=["CCC", "C(C)C", "CCO", "OCC"], y=["", 2.5, 1.5, 4])
+    with pytest.warns(UserWarning, match=r"of each the first was kept \(again in lines 2, 5\)"):
+        dataset = load_smiles(path, duplicates="first")
+    assert (answers(dataset), dataset.lines.tolist()) == ([[2.5], [1.5]], [3, 4])
+
+
+@pytest.mark.parametrize(
+    ("values", "message"), [((0, 1, 0), "must have both zeros and ones"), (("a", "b", "a"), "two classes at least")]
+)
+def test_what_is_left_without_duplicates_must_have_two_classes(values: tuple[object, ...], message: str, tmp_path: Path) -> None:
+    path = table(tmp_path / "a.csv", smiles=["CCO", "OCC", "CCC"], y=list(values))
+    with pytest.warns(UserWarning, match="1 of 2 molecules stand in several lines"):
+        assert len(load_smiles(path)) == 3
+    with pytest.warns(UserWarning, match="of each the first was kept"), pytest.raises(ValueError, match=message):
+        load_smiles(path, duplicates="first")
