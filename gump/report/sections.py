@@ -124,9 +124,15 @@ SECTIONS = (
     Section(
         "Depth at a fixed distance",
         "rings",
-        remark="The source is always 8 steps away, on rings of 16 vertices with random features that no test graph shares; only the depth grows. "
-        "All have 20 epochs, or those that their title says, and stop before if validation is answered without an error three times in a row. Seeds "
-        "share one draw of the graphs, with 200 of them for test.",
+        remark="The source is always 8 steps away, on rings of 16 vertices, plain or crossed, with random features that no test graph shares; only "
+        "the depth grows. All have 20 epochs, or those that their title says, and stop before if validation is answered without an error "
+        "three times in a row. Seeds share one draw of the graphs, with 200 of them for test.",
+    ),
+    Section(
+        "Coins on crossed rings",
+        "crossed",
+        remark="GCN-GUMP with random features on crossed rings, as in *Transfer over a distance*, but for the coin. Columns are numbers of "
+        "vertices; the distance is half of them, and there is a layer more than that.",
     ),
     Section(
         "Link prediction",

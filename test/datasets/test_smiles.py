@@ -363,6 +363,6 @@ def test_of_lines_that_are_the_same_molecule_one_with_a_value_is_kept(tmp_path: 
 def test_what_is_left_without_duplicates_must_have_two_classes(values: tuple[object, ...], message: str, tmp_path: Path) -> None:
     path = table(tmp_path / "a.csv", smiles=["CCO", "OCC", "CCC"], y=list(values))
     with pytest.warns(UserWarning, match="1 of 2 molecules stand in several lines"):
-        assert len(load_smiles(path)) == 3
+        assert len(load_smiles(path, targets="y")) == 3
     with pytest.warns(UserWarning, match="of each the first was kept"), pytest.raises(ValueError, match=message):
-        load_smiles(path, duplicates="first")
+        load_smiles(path, targets="y", duplicates="first")
