@@ -25,12 +25,8 @@ Call = Callable[..., Any]
 
 
 @pytest.fixture
-def gump(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call:
+def gump(own_folder: Path) -> Call:
     """Calls the command in a folder of its own."""
-    monkeypatch.setenv("GUMP_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.delenv("FORCE_COLOR", raising=False)
-    monkeypatch.chdir(tmp_path)
     return lambda *arguments: CliRunner().invoke(app, ["diagnose", *map(str, arguments)])
 
 

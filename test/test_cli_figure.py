@@ -33,11 +33,8 @@ JACOBIAN = {
 
 
 @pytest.fixture
-def figure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call:
+def figure(own_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Call:
     """Calls the command in a folder of its own."""
-    monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.delenv("FORCE_COLOR", raising=False)
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(gump.experiment.figure_data, "jacobian_data", lambda **settings: asked.update(settings) or JACOBIAN)
     asked.clear()
     return lambda *arguments: CliRunner().invoke(app, ["figure", *map(str, arguments)])

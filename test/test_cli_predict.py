@@ -21,12 +21,8 @@ Call = Callable[..., Any]
 
 
 @pytest.fixture
-def gump(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call:
+def gump(own_folder: Path) -> Call:
     """Calls the command in a folder of its own, in which weights of two runs are."""
-    monkeypatch.setenv("GUMP_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.delenv("FORCE_COLOR", raising=False)
-    monkeypatch.chdir(tmp_path)
     list(Runner(Path("records"), keep_weights=True).run(tiny_config(train={"epochs": 1})))
     return lambda *arguments: CliRunner().invoke(app, ["predict", *arguments, "--device", "cpu"])
 

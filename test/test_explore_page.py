@@ -381,9 +381,7 @@ TIMES = """() => {
 
 
 @pytest.fixture
-def gump(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
-    monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.chdir(tmp_path)
+def gump(own_folder: Path) -> Callable[..., Any]:
     return lambda *arguments: CliRunner().invoke(app, ["explore", *map(str, arguments)])
 
 
