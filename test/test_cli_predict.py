@@ -78,7 +78,10 @@ def test_bad_input_is_refused_in_one_line_and_nothing_is_printed_or_written(gump
             ["records/test/tiny/007.pt", "fake"],
             "'path' must be a file of weights (got records/test/tiny/007.pt); `gump run --keep-weights`",
         ),
-        (["records", "fake"], "'weights' must be files of weights, or folders of them (got 'records', in which there are none)"),
+        (
+            ["records", "fake"],
+            "'weights' must be files of weights, or folders of them (got 'records', in which there are none); some are in records/test/tiny",
+        ),
         (["records/test/tiny/000.json", "fake"], "'path' must be a file of weights that `gump run --keep-weights` has left"),
         (["records/test/tiny", "Rng-20"], "did you mean Ring-20?"),
         (["records/test/tiny", "own.npz"], "'x' of 'graphs' must have 4 columns after transforms, as that of fake has"),

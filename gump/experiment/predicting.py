@@ -136,9 +136,10 @@ def _files(weights: Sequence[Path]) -> list[Path]:
     for path in weights:
         found = sorted(path.glob("*.pt")) if path.is_dir() else [path]
         if not found:
+            below = sorted({str(file.parent) for file in path.rglob("*.pt")})  # of settings that were changed, or points of a sweep
+            where = f"some are in {', '.join(below)}" if below else "`gump run --keep-weights` leaves one beside every record"
             raise FileNotFoundError(
-                f"'weights' must be files of weights, or folders of them (got '{path}', in which there are none); `gump run --keep-weights` leaves "
-                "one beside every record"
+                f"'weights' must be files of weights, or folders of them (got '{path}', in which there are none); {where}"
             )
         files += found
     return list({path.resolve(): path for path in files}.values())
