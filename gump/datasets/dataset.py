@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import overload
 
 import torch
@@ -82,6 +83,12 @@ class Dataset(Sequence[Data]):
     def num_edge_features(self) -> int:
         """The number of columns of ``edge_attr``."""
         return self.graphs[0].num_edge_features
+
+    @cached_property
+    def targets(self) -> Tensor:
+        """What is right about every answer, a row for each; classes are a single column."""
+        y = torch.cat([graph.y for graph in self.graphs])
+        return y.view(y.size(0), -1)
 
     def __len__(self) -> int:
         return len(self.graphs)

@@ -65,11 +65,9 @@ class Fresh:
         """Draws a permutation and cuts it, or draws the test set and then the validation set class by class."""
         total, stream = num_items(dataset), generator(self.seed, index)
         num_train, num_val = int(self.train * total), int(self.val * total)
-        if not self.stratify:
-            return _cut(torch.randperm(total, generator=stream), num_train, num_val)
-        label = _classes(dataset, "'protocol.stratify' must be false")
-        test, rest = _draw(_by_class(torch.arange(total), label, stream), total - num_train - num_val, stream)
-        val, train = _draw(_by_class(rest, label, stream), num_val, stream)
+        if self.stratify:
+            return _stratified(dataset, total - num_train - num_val, num_val, stream, stream)
+        train, val, test = torch.randperm(total, generator=stream).split([num_train, num_val, total - num_train - num_val])
         return _sorted(train, val, test)
 
 
@@ -85,6 +83,7 @@ class FixedTest:
         test_seed: Of the test set.
         test: Share of the graphs to test on.
         val: Share of the graphs to choose on.
+        stratify: Whether every part has its share of each class, to within a graph or so; the sizes are the same.
     """
 
     num_runs: int = 100
@@ -92,17 +91,20 @@ class FixedTest:
     test_seed: int = 0
     test: float = 0.1
     val: float = 0.1
+    stratify: bool = False
 
     def __post_init__(self) -> None:
         _check(self.num_runs, test=self.test, val=self.val)
 
     def split(self, dataset: Dataset, index: int) -> Split:
-        """Sets the test set aside and cuts a permutation of the rest."""
-        total = num_items(dataset)
+        """Sets the test set aside and cuts a permutation of the rest, or draws both class by class."""
+        total, once, stream = num_items(dataset), generator(self.test_seed, -1), generator(self.seed, index)
         num_test, num_val = round(self.test * total), round(self.val * total)
-        order = torch.randperm(total, generator=generator(self.test_seed, -1))
-        rest = order[num_test:][torch.randperm(total - num_test, generator=generator(self.seed, index))]
-        return Split(rest[num_val:].sort().values, rest[:num_val].sort().values, order[:num_test].sort().values)
+        if self.stratify:
+            return _stratified(dataset, num_test, num_val, once, stream)
+        order = torch.randperm(total, generator=once)
+        rest = order[num_test:][torch.randperm(total - num_test, generator=stream)]
+        return _sorted(rest[num_val:], rest[:num_val], order[:num_test])
 
 
 @dataclass(frozen=True)
@@ -252,7 +254,7 @@ class Links:
         order = torch.randperm(total, generator=generator(self.seed, index))
         num_asked = int(self.supervision * (total - num_val - num_test))
         val, test, train = order.split([num_val, num_test, total - num_val - num_test])
-        return Split(train[:num_asked].sort().values, val.sort().values, test.sort().values)
+        return _sorted(train[:num_asked], val, test)
 
 
 PROTOCOLS: dict[str, Callable[..., SplitRule]] = {
@@ -300,8 +302,12 @@ def _check(num_runs: int, **shares: float) -> None:
         raise ValueError(f"{names} must be positive, with a sum below 1 (got {', '.join(map(str, shares.values()))})")
 
 
-def _cut(order: Tensor, num_train: int, num_val: int) -> Split:
-    return _sorted(order[:num_train], order[num_train : num_train + num_val], order[num_train + num_val :])
+def _stratified(dataset: Dataset, num_test: int, num_val: int, first: torch.Generator, then: torch.Generator) -> Split:
+    """Draws the test set from the first stream and then the validation set from the other, both class by class."""
+    label = _classes(dataset, "'protocol.stratify' must be false")
+    test, rest = _draw(_by_class(torch.arange(label.numel()), label, first), num_test, first)
+    val, train = _draw(_by_class(rest, label, then), num_val, then)
+    return _sorted(train, val, test)
 
 
 def _sorted(*parts: Tensor) -> Split:
@@ -313,8 +319,7 @@ def _classes(dataset: Dataset, must: str) -> Tensor:
     if dataset.task not in ("multiclass", "binary") or dataset.level == "link":
         what = "it asks about links" if dataset.level == "link" else f"its task is {dataset.task!r}"
         raise ValueError(f"{must}, since {dataset.name} has no classes whose shares could be kept: {what}")
-    y = torch.cat([graph.y for graph in dataset]).view(-1).double().nan_to_num(-1.0)
-    return torch.unique(y, return_inverse=True)[1]
+    return torch.unique(dataset.targets[:, 0].double().nan_to_num(-1.0), return_inverse=True)[1]
 
 
 def _by_class(items: Tensor, label: Tensor, stream: torch.Generator) -> Tensor:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from functools import cached_property
 
-import torch
 from torch import Tensor
 
 from gump.datasets.dataset import Dataset
@@ -40,10 +38,10 @@ class Splits:
         """How large the parts of a run are."""
         return tuple(part.numel() for part in self[index])
 
-    @cached_property
+    @property
     def targets(self) -> Tensor:
-        """The labels or numbers that are right about every graph or vertex, a row for each; there are none of classes."""
-        return torch.cat([graph.y for graph in self.dataset]).view(-1, self.dataset.num_targets)
+        """What is right about every graph or vertex, a row for each."""
+        return self.dataset.targets
 
     def _check_known(self, split: Split, index: int) -> None:
         """Refuses a split where nothing is known about a target that is to be learned, or nothing at all to choose or test by."""

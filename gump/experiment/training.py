@@ -47,8 +47,8 @@ class Training:
         patience: Epochs without progress on ``monitor`` before training stops.
         monitor: What ``patience`` looks at on validation: ``"loss"`` or ``"metric"``.
         threshold: By what factor it must improve to count as progress.
-        stop_at: A validation measure that is good enough,
-        stop_after: if it is reached in so many epochs in a row.
+        stop_at: A validation measure that is good enough: training stops once it is reached.
+        stop_after: For how many epochs in a row it must be.
         repeats: How often an epoch goes through the training set.
         select: Which epoch's number counts, ``"loss"``, ``"metric"`` or ``"last"``. Training is the same whichever it is, and records hold all three.
         precision: Lightning Fabric's name of the arithmetic.

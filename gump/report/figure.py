@@ -22,7 +22,7 @@ def bar_figure(frame: pd.DataFrame, rule: str = SELECTED) -> Figure:
     """Draws ours beside the published numbers, a panel for each dataset, with bars for the 95 % intervals.
 
     Filled circles are ours, with the plain interval as a thick bar and the corrected one as a thin bar; hollow diamonds are published
-    numbers, with the interval as printed. Nothing hangs on color.
+    numbers, with the interval as printed. Everything can be told apart without color.
 
     Args:
         frame: Rows of :func:`gump.report.table.table` from one table.

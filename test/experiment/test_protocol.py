@@ -1,4 +1,5 @@
 import csv
+import dataclasses
 import gzip
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,6 +19,7 @@ from gump.experiment.protocol import (
     Official,
     Scaffold,
     Split,
+    SplitRule,
     num_items,
     run_seed,
     undirected_links,
@@ -130,16 +132,21 @@ def test_folds_by_hand() -> None:
     assert [8 in split.train or 8 in split.val for split in rare] == [8 not in split.test for split in rare]
 
 
+@pytest.mark.parametrize("rule", [Fresh(), FixedTest()], ids=lambda rule: type(rule).__name__)
 @pytest.mark.parametrize("labels", CLASSES.values(), ids=CLASSES)
-def test_stratified_fresh_splits_have_the_same_sizes_and_keep_the_shares_of_the_classes(labels: list[int]) -> None:
-    data, rule, kept = labeled(labels), Fresh(stratify=True), []
+def test_stratified_splits_have_the_same_sizes_and_keep_the_shares_of_the_classes(
+    rule: Fresh | FixedTest, labels: list[int]
+) -> None:
+    data, stratified, kept = labeled(labels), dataclasses.replace(rule, stratify=True), []
     for index in range(10):
-        split, plain = rule.split(data, index), Fresh().split(data, index)
+        split, plain = stratified.split(data, index), rule.split(data, index)
         assert [len(part) for part in split] == [len(part) for part in plain]
         assert keeps_shares(split, labels, len(split.test))
-        assert all(a.equal(b) for a, b in zip(split, rule.split(data, index), strict=True))
+        assert all(a.equal(b) for a, b in zip(split, stratified.split(data, index), strict=True))
         kept.append(keeps_shares(plain, labels, len(plain.test)))
-    assert not rule.split(data, 0).test.equal(rule.split(data, 1).test)
+    first, second = stratified.split(data, 0), stratified.split(data, 1)
+    assert first.test.equal(second.test) == isinstance(rule, FixedTest)
+    assert not first.train.equal(second.train)
     assert not all(kept) or len(set(labels)) == len(labels), "which drawing alone does not"
 
 
@@ -164,9 +171,13 @@ def test_vertices_have_classes_too_and_labels_that_are_missing_are_one() -> None
 
 @pytest.mark.parametrize(
     ("rule", "must"),
-    [(Folds(), "'protocol.kind' must be another than 'folds'"), (Fresh(stratify=True), "'protocol.stratify' must be false")],
+    [
+        (Folds(), "'protocol.kind' must be another than 'folds'"),
+        (Fresh(stratify=True), "'protocol.stratify' must be false"),
+        (FixedTest(stratify=True), "'protocol.stratify' must be false"),
+    ],
 )
-def test_where_there_are_no_classes_their_shares_cannot_be_kept(rule: Folds | Fresh, must: str) -> None:
+def test_where_there_are_no_classes_their_shares_cannot_be_kept(rule: SplitRule, must: str) -> None:
     for task in ("regression", "multilabel"):
         with pytest.raises(ValueError, match=f"{must}, since test has no classes whose shares could be kept: its task is '{task}'"):
             rule.split(labeled([0.0] * 20, task), 0)

@@ -55,7 +55,7 @@ def test_a_part_without_anything_is_refused() -> None:
 def test_a_part_of_which_nothing_is_known_is_refused(unknown: range, message: str) -> None:
     parts: dict[str, Any] = {"train": torch.arange(8), "val": torch.arange(8, 12), "test": torch.arange(12, 20)}
     dataset = dataclasses.replace(fake_dataset(task="regression"), split=parts)
-    assert Splits(dataset, Official()).sizes(0) == (8, 4, 8)
+    assert Splits(dataclasses.replace(dataset), Official()).sizes(0) == (8, 4, 8)
     for number in unknown:
         dataset.graphs[number].y = torch.full_like(dataset.graphs[number].y, math.nan)
     with pytest.raises(ValueError, match=message):
