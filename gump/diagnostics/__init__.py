@@ -25,6 +25,7 @@ from gump.diagnostics.distances import hop_distances
 from gump.diagnostics.expected_jacobian import ExpectedJacobian, expected_jacobian
 from gump.diagnostics.jacobian import distant_pair, jacobian, jacobian_by_depth, jacobian_norm
 from gump.diagnostics.memory import MemoryEstimate, memory
+from gump.diagnostics.origin import origin_shares
 from gump.diagnostics.propositions import SupportError, UnitaryAdjacency, equivariance_error, support_error, unitary_adjacency
 from gump.diagnostics.reach import energy_by_distance, even_reach, reach, return_probability
 from gump.diagnostics.resistance import commute_time, effective_resistance
@@ -67,6 +68,7 @@ __all__ = [
     "jacobian_norm",
     "mean_cosine",
     "memory",
+    "origin_shares",
     "predicted_energy",
     "rank_one_distance",
     "reach",
