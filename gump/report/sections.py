@@ -135,6 +135,13 @@ SECTIONS = (
         "vertices; the distance is half of them, and there is a layer more than that.",
     ),
     Section(
+        "Coins on clique paths",
+        "clique",
+        remark="GCN-GUMP with random features on clique paths, as in *Transfer over a distance*, with ten times the graphs to learn from, or as many "
+        "steps on those that there are. Columns are numbers of vertices, half of them in the clique; there are as many layers as steps from "
+        "source to target. Written after one run with 12 vertices and the bounded coin was known. Seeds share one draw of the graphs.",
+    ),
+    Section(
         "Link prediction",
         "links",
         remark="Not in the paper. Links that are asked about are hidden, in training too. GCN and GCN-GUMP had the same search, on other splits, "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -13,19 +12,16 @@ import pandas as pd
 from gump.record import Record, write_atomically
 from gump.report.commands import condensed
 from gump.report.compact import curves, listed, matrix, source_letters
-from gump.report.labels import AGAIN, SEARCH, is_search, label
-from gump.report.layout import NONE, duration, head, markdown, plus_minus
+from gump.report.labels import AGAIN, is_search, label
+from gump.report.layout import NONE, duration, head, markdown
 from gump.report.missing import missing, told
 from gump.report.page import curve_path, marks_of, read_records, write_report
-from gump.report.ranking import rank
 from gump.report.reading import SUMMARY
+from gump.report.searches import searches
 from gump.report.sections import SECTIONS, Section
 from gump.report.shortfalls import shortfalls
-from gump.report.table import commit, hardware, side_by_side, table
+from gump.report.table import table
 from gump.report.times import times
-
-NUM_BEST = 5
-"""How many points of a search are named."""
 
 NUM_WITH_INTERVALS = 6
 """Up to so many points, a curve has its intervals beside its means."""
@@ -40,7 +36,8 @@ def write_summary(
 ) -> Path:
     """Writes a page with all results in short, and for every folder of configurations a page with every number.
 
-    The same records and configurations give the same bytes. Of searches there is no page and no number of a test set.
+    The same records and configurations give the same bytes. Of searches there is a page with their best points by validation, and no number of a
+    test set.
 
     Args:
         records: The runs, or the folder that holds their records.
@@ -54,7 +51,7 @@ def write_summary(
     """
     found, folder, path = read_records(records), Path(folder), Path(path)
     results = [record for record in found if not is_search(record)]
-    searches = [record for record in found if is_search(record)]
+    among = [record for record in found if is_search(record)]
     frame = table(results) if results else pd.DataFrame(columns=["table", "method"])
     lacking = missing([plan for plan in planned if not is_search(plan)], found)
     pages = {}
@@ -75,7 +72,7 @@ def write_summary(
         parts += _section(*part, pages, planned, footnotes)
     parts += shortfalls(results, frame) if results else ()
     parts += times(timed) if timed else ()
-    parts += _searches(searches, planned)
+    parts += searches(among, folder, path.parent, planned)
     parts += ["## How to read this", SUMMARY]
     parts += [f"[^{mark}]: {' '.join(note.split())}" for note, mark in footnotes.items()]
     write_atomically(path, ("\n\n".join(parts) + "\n").encode())
@@ -165,47 +162,3 @@ def _folded(frame: pd.DataFrame) -> Iterator[str]:
     yield markdown(frame.drop(columns=list(same)))
     if same:
         yield f"All rows: {'; '.join(f'{column.lower()} {value}' for column, value in same.items())}."
-
-
-def _searches(records: Sequence[Record], planned: Sequence[Record]) -> Iterator[str]:
-    """The best points of each search, by validation."""
-    points: dict[str, set[str]] = {}
-    for plan in planned:
-        if is_search(plan):
-            points.setdefault(plan.name, set()).add(plan.variant)
-    names = sorted({record.name for record in records})
-    if not names and not points:
-        return
-    yield "## Searches"
-    yield (
-        "These are no results, and no number of a test set is here. Points are ordered by the validation measure, at the epoch that each "
-        "configuration selects: that of the lowest validation *loss*, of the highest *metric*, or the *last*. Numbers by different "
-        "rules cannot be compared: where validation chose the epoch, it is flattered. With so few runs, the order of points whose intervals "
-        "overlap means little."
-    )
-    for name in names:
-        runs = [record for record in records if record.name == name]
-        found, candidates = label(runs[0]), rank(runs)
-        of = f" of {len(points[name])}" if len(points.get(name, ())) > len(candidates) else ""
-        time = duration(sum(math.nan if (t := record.cost.get("time_s")) is None else t for record in runs))
-        made = [f"{time}{f' ({many} side by side)' if (many := side_by_side(runs)) else ''}", *dict.fromkeys(map(hardware, runs))]
-        made += dict.fromkeys(f"commit {commit(record)}" for record in runs)
-        of += " point" if len(candidates) == 1 and not of else " points"
-        rule = runs[0].select
-        yield (
-            f"**{found.method} on {found.dataset}**, `{name.removeprefix(f'{SEARCH}/')}`, by *{rule}*: {len(candidates)}{of}, {len(runs)} runs, "
-            f"{', '.join(made)}. The best:"
-        )
-        rows = [
-            {
-                "Set": ", ".join(candidate.variant.split(",")) if candidate.variant else "as it is",
-                "Runs": f"{candidate.num_runs}" + (f" ({candidate.num_diverged} diverged)" if candidate.num_diverged else ""),
-                f"Validation {candidate.metric}": plus_minus(candidate.measure.mean, candidate.measure.interval, candidate.metric),
-                "Validation loss": f"{candidate.loss.mean:.4g}",
-            }
-            for candidate in candidates[:NUM_BEST]
-        ]
-        yield markdown(pd.DataFrame(rows))
-    if left := [plan for plan in dict.fromkeys(points) if plan not in names]:
-        yield f"Not run yet: {', '.join(left)}."
-    yield f"`gump run configs/{SEARCH}/NAME.toml` searches, `gump best records/{SEARCH}/NAME` shows all points."
