@@ -179,14 +179,16 @@ class EulerianLineGraph:
             raise ValueError(_MIXED)
         fits = edge_arc.shape == data.edge_index.shape[1:] and arcs.shape == (2, *reverse.shape)
         fits = fits and (arcs.numel() == 0 or int(arcs.max()) < int(data.num_nodes or 0))
-        if fits and data.batch is not None:
+        counted = [(reverse, edge_arc)]
+        if fits and data.batch is not None:  # from the first arc of each graph, unless the transform has seen them as one
             graph = data.batch[arcs[0]]
             num_arcs = graph.bincount(minlength=int(data.batch[-1:].sum()) + 1)
             first_arc = num_arcs.cumsum(0) - num_arcs
-            reverse = reverse + first_arc[graph]
-            edge_arc = edge_arc + first_arc[data.batch[data.edge_index[0]]]
-        if not fits or not _lists(arcs, reverse, edge_arc, data.edge_index):
+            counted.insert(0, (reverse + first_arc[graph], edge_arc + first_arc[data.batch[data.edge_index[0]]]))
+        found = next((each for each in counted if fits and _lists(arcs, *each, data.edge_index)), None)
+        if found is None:
             raise ValueError(_STALE)
+        reverse, edge_arc = found
         listed = torch.full_like(reverse, not directed, dtype=torch.bool).index_fill_(0, edge_arc, True)
         return cls._sorted_by_degree(arcs, reverse, int(data.num_nodes or 0), edge_arc, listed, directed, reduce)
 

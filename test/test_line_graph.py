@@ -12,8 +12,10 @@ import torch
 from graphs import DEVICES, SYMMETRIC, clique, path, random_graph
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch_geometric.data import Data
 
 from gump import EulerianLineGraph
+from gump.transforms import AddLineGraph
 
 vertices = st.integers(0, 6)
 edge_indices = st.lists(st.tuples(vertices, vertices), min_size=1, max_size=14).map(lambda edges: torch.tensor(edges).t())
@@ -268,3 +270,12 @@ def test_it_goes_through_the_trees_of_torch():
     x = torch.rand(4, 3, 2)
     found = torch.vmap(lambda x, line_graph: x[line_graph.arcs[0]], in_dims=(0, None))(x, line_graph)
     assert found.equal(x[:, line_graph.arcs[0]])
+
+
+def test_a_graph_that_says_itself_of_which_parts_it_consists_keeps_its_line_graph() -> None:
+    data = Data(edge_index=torch.tensor([[0, 2, 3], [1, 3, 4]]), num_nodes=5, batch=torch.tensor([0, 0, 1, 1, 1]))
+    found = EulerianLineGraph.from_data(AddLineGraph()(data))
+    expected = EulerianLineGraph.from_edge_index(data.edge_index, 5)
+    assert torch.equal(found.arcs, expected.arcs)
+    assert torch.equal(found.reverse, expected.reverse)
+    assert torch.equal(found.edge_arc, expected.edge_arc)

@@ -219,15 +219,30 @@ def _curvature(adjacency: csr_array, small: bool, seed: int) -> Floats:
         chunks = np.array_split(np.arange(len(source)), 1 + len(source) * len(dense) // 2**22)
         return np.concatenate([curvature_of_edges(dense, source[chunk], target[chunk]) for chunk in chunks])
     chosen = np.random.default_rng(seed).permutation(len(source))[:NUM_SAMPLED]
+    adjacency.sort_indices()
     return np.array([_curvature_of_edge(adjacency, int(source[i]), int(target[i])) for i in chosen])
 
 
 def _curvature_of_edge(adjacency: csr_array, x: int, y: int) -> float:
-    """The same for one edge, from the neighbors of its ends alone."""
-    of_x, of_y = (adjacency.indices[adjacency.indptr[v] : adjacency.indptr[v + 1]] for v in (x, y))
-    own_x, own_y = np.setdiff1d(of_x, np.append(of_y, y)), np.setdiff1d(of_y, np.append(of_x, x))
-    triangles = len(of_x) - 1 - len(own_x)
-    cycles = adjacency[own_x][:, own_y]  # 4-cycles without diagonal
-    at_x, at_y = cycles.sum(1), cycles.sum(0)
-    corners, most = (at_x > 0).sum() + (at_y > 0).sum(), max(at_x.max(initial=0), at_y.max(initial=0))
-    return float(forman_of_counts(len(of_x), len(of_y), triangles, corners, most))
+    """The same for one edge, from the neighbors of its ends alone; those of the end that has more are looked up and not gone through."""
+    of_x, of_y = sorted((_neighbors(adjacency, v) for v in (x, y)), key=len, reverse=True)
+    if len(of_y) == 1:
+        return 0.0
+    shared = _contains(of_x, of_y)
+    own_y = np.setdiff1d(of_y[~shared], [x, y], assume_unique=True)
+    corner = np.repeat(np.arange(len(own_y)), adjacency.indptr[own_y + 1] - adjacency.indptr[own_y])
+    opposite = adjacency[own_y].indices
+    closes = _contains(of_x, opposite) & ~_contains(of_y, opposite) & (opposite != x) & (opposite != y)  # 4-cycles without diagonal
+    at_y, at_x = np.bincount(corner[closes]), np.unique(opposite[closes], return_counts=True)[1]
+    corners, most = (at_y > 0).sum() + len(at_x), max(at_x.max(initial=0), at_y.max(initial=0))
+    return float(forman_of_counts(len(of_x), len(of_y), shared.sum(), corners, most))
+
+
+def _neighbors(adjacency: csr_array, vertex: int) -> NDArray[np.integer]:
+    return adjacency.indices[adjacency.indptr[vertex] : adjacency.indptr[vertex + 1]]
+
+
+def _contains(ordered: NDArray[np.integer], values: NDArray[np.integer]) -> NDArray[np.bool_]:
+    """Which of the values are in an array that is in order."""
+    place = np.searchsorted(ordered, values)
+    return ordered[np.minimum(place, len(ordered) - 1)] == values

@@ -67,7 +67,9 @@ def arc_dirichlet_energy(h: Tensor, line_graph: EulerianLineGraph) -> Tensor:
     .. math::
         E(\mathbf{H}) = \tfrac{1}{2} \sum_{v} \sum_{u, w \in N(v)} \lVert \mathbf{h}_{(u, v)} - \mathbf{h}_{(v, w)} \rVert^2
 
-    Transitions are not listed: a vertex needs but the sums over its arcs.
+    Transitions are not listed. At a vertex with :math:`d` arcs in, :math:`\mathbf{a}`, and as many out, :math:`\mathbf{b}`, the sum over all
+    pairs is :math:`d \sum \lVert \mathbf{a} - \bar{\mathbf{a}} \rVert^2 + d \sum \lVert \mathbf{b} - \bar{\mathbf{b}} \rVert^2 + d^2 \lVert
+    \bar{\mathbf{a}} - \bar{\mathbf{b}} \rVert^2`, which is never negative, however near to each other the states are.
 
     Args:
         h: The states, in the order of ``line_graph.arcs``.
@@ -81,7 +83,11 @@ def arc_dirichlet_energy(h: Tensor, line_graph: EulerianLineGraph) -> Tensor:
         >>> arc_dirichlet_energy(torch.tensor([[1.0], [3.0]]), line_graph)  # (0, 1) follows on (1, 0), and the other way round
         tensor(4.)
     """
-    return _transition_squares(h, line_graph) / 2 - (_sums(h, line_graph, 1) * _sums(h, line_graph, 0)).sum()
+    degree = _degrees(line_graph).to(h.dtype).unsqueeze(-1)
+    ingoing, outgoing = (_sums(h, line_graph, end) / degree.clamp_min(1) for end in (1, 0))
+    apart = ((h - ingoing[line_graph.arcs[1]]).square() * degree[line_graph.arcs[1]]).sum()
+    apart = apart + ((h - outgoing[line_graph.arcs[0]]).square() * degree[line_graph.arcs[0]]).sum()
+    return (apart + (degree * (ingoing - outgoing)).square().sum()) / 2
 
 
 def rank_one_distance(h: Tensor) -> Tensor:
@@ -108,9 +114,9 @@ def rank_one_distance(h: Tensor) -> Tensor:
     """
     if h.numel() == 0:
         return h.new_zeros(())
-    squares = torch.linalg.eigvalsh(h.t() @ h if h.size(0) > h.size(1) else h @ h.t()).clamp_min(0)
+    squares = torch.linalg.svdvals(h.double()).square()  # in descending order; those of a Gram matrix would be lost in rounding
     total = squares.sum()
-    return torch.where(total > 0, 1 - squares[-1] / total, 0).clamp_min(0)
+    return torch.where(total > 0, squares[1:].sum() / total, 0).to(h.dtype)
 
 
 def mean_cosine(h: Tensor) -> Tensor:
@@ -150,7 +156,7 @@ def collapse_by_layer(
 
     Args:
         model: Any model that takes vertex features and edges. One that takes a ``line_graph``, such as :class:`gump.nn.GUMP`, is given
-            one, and states with a row for every arc are compared along transitions.
+            one. States of arcs are compared along transitions.
         x: Vertex features.
         edge_index: The edges, as the model takes them; states are compared along either orientation.
         layers: Modules of the model, in any order; by default its ``convs``, or its ``layers``.
@@ -166,31 +172,40 @@ def collapse_by_layer(
         raise ValueError(f"'model' must have its layers in 'convs' or 'layers' (got {type(model).__name__}); name them as 'layers'")
     names = {name for name, module in model.named_modules() if any(module is layer for layer in chosen)}
     measured = twin(model)
-    states: list[Tensor] = []
-    last: list[Tensor] = []
+    states: list[tuple[Tensor, EulerianLineGraph | None]] = []
+    last: list[tuple[Tensor, EulerianLineGraph | None]] = []
 
     def watch_input(module: torch.nn.Module, inputs: tuple[Any, ...], named: dict[str, Any]) -> None:
-        states.append(_state(_first_argument(module, inputs, named)))
+        states.append((_state(_first_argument(module, inputs, named)), _line_graph_among(inputs, named)))
 
-    def watch_output(_: torch.nn.Module, __: Any, output: Any) -> None:
-        last[:] = [_state(output[0] if isinstance(output, tuple) and not hasattr(output, "dense") else output)]
+    def watch_output(_: torch.nn.Module, inputs: tuple[Any, ...], named: dict[str, Any], output: Any) -> None:
+        found = _state(output[0] if isinstance(output, tuple) and not hasattr(output, "dense") else output)
+        last[:] = [(found, _line_graph_among(inputs, named))]
 
     for name, module in measured.named_modules():
         if name in names:
             step = module.phi if isinstance(module, AntiSymmetricConv) else module
             step.register_forward_pre_hook(watch_input, with_kwargs=True)
-            module.register_forward_hook(watch_output)
-    on_arcs = "line_graph" in inspect.signature(model.forward).parameters
+            module.register_forward_hook(watch_output, with_kwargs=True)
     line_graph = EulerianLineGraph.from_edge_index(edge_index, x.size(0), bool(getattr(model, "directed", False)))
-    measured(x, edge_index, **({"line_graph": line_graph} if on_arcs else {}), **kwargs)
+    if "line_graph" in inspect.signature(model.forward).parameters:
+        kwargs.setdefault("line_graph", line_graph)
+    measured(x, edge_index, **kwargs)
     if not states:
         raise ValueError("'layers' must be called when 'model' runs (got none that was); name others as 'layers'")
-    return [_measured(h, line_graph, on_arcs) for h in states + last]
+    return [_measured(h, line_graph if arcs is None else arcs, arcs is not None) for h, arcs in states + last]
 
 
 def _first_argument(module: torch.nn.Module, inputs: tuple[Any, ...], named: dict[str, Any]) -> Any:
     """What a layer calls its first argument, whether it came by its name or not."""
     return inputs[0] if inputs else next(iter(inspect.signature(module.forward).bind(**named).arguments.values()))
+
+
+def _line_graph_among(inputs: tuple[Any, ...], named: dict[str, Any]) -> EulerianLineGraph | None:
+    """The line graph on whose arcs a layer works: one of its arguments, or that of a propagation among them."""
+    given = [*inputs, *named.values()]
+    found = [each if isinstance(each, EulerianLineGraph) else getattr(each, "line_graph", None) for each in given]
+    return next((each for each in found if isinstance(each, EulerianLineGraph)), None)
 
 
 def _state(given: Any) -> Tensor:
@@ -209,7 +224,6 @@ def _state(given: Any) -> Tensor:
 
 def _measured(h: Tensor, line_graph: EulerianLineGraph, on_arcs: bool) -> LayerState:
     h = torch.view_as_real(h).flatten(-2).double() if h.is_complex() else h.double()
-    on_arcs = on_arcs and h.size(0) == line_graph.num_arcs
     if not on_arcs and h.size(0) != line_graph.num_nodes:
         raise ValueError(
             f"'layers' must have a state for each of the {line_graph.num_nodes} vertices (got {h.size(0)}); name those before pooling as 'layers'"
@@ -229,8 +243,13 @@ def _measured(h: Tensor, line_graph: EulerianLineGraph, on_arcs: bool) -> LayerS
 
 def _transition_squares(h: Tensor, line_graph: EulerianLineGraph) -> Tensor:
     """The squared lengths of both ends of every transition, summed: an arc begins as many as its target has arcs, and ends as many as its source."""
-    degree = line_graph.arcs[0].bincount(minlength=line_graph.num_nodes)
+    degree = _degrees(line_graph)
     return (h.square().sum(-1) * degree[line_graph.arcs].sum(0)).sum()
+
+
+def _degrees(line_graph: EulerianLineGraph) -> Tensor:
+    """How many arcs begin, and end, at every vertex."""
+    return line_graph.arcs[0].bincount(minlength=line_graph.num_nodes)
 
 
 def _sums(h: Tensor, line_graph: EulerianLineGraph, end: int) -> Tensor:

@@ -267,18 +267,31 @@ def _grad_of_two(blocks: Tensor, factor: Tensor, grad: Tensor) -> Tensor:
     return torch.where(trace > 0, (turned * grad).sum((-2, -1), keepdim=True) / trace, 0) * turned
 
 
-def _grad_of_three(blocks: Tensor, factor: Tensor, grad: Tensor) -> Tensor:
+def _grad_of_three(blocks: Tensor, factor: Tensor, grad: Tensor, full_rank: bool) -> Tensor:
     r"""A skew 3 x 3 matrix is a cross product: with :math:`\mathbf{Y} = [\mathbf{y}]_\times` the equation for Y reads
-    :math:`(\mathrm{tr}\,\mathbf{P} - \mathbf{P})\,\mathbf{y} = \sum_i \mathbf{g}_i \times \mathbf{u}_i` over rows, solved by Cramer's rule."""
+    :math:`(\mathrm{tr}\,\mathbf{P} - \mathbf{P})\,\mathbf{y} = \sum_i \mathbf{g}_i \times \mathbf{u}_i` over rows, solved by Cramer's
+    rule. Blocks of rank one leave one direction of y undetermined, along which it is zero."""
     cross = torch.linalg.cross
     right = cross(grad, factor).sum(-2)
     stretch = factor.mT @ blocks
     trace = stretch.diagonal(dim1=-2, dim2=-1).sum(-1)[..., None, None]
-    first, second, third = (trace * torch.eye(3, dtype=blocks.dtype, device=blocks.device) - stretch).unbind(-2)
-    cofactor = torch.stack([cross(second, third), cross(third, first), cross(first, second)], -2)  # inverse times determinant
-    determinant = (first * cofactor[..., 0, :]).sum(-1)[..., None, None]
-    vector = right.unsqueeze(-2) @ cofactor / determinant
-    return cross(factor, torch.where(determinant > _rounding(blocks.dtype) * trace**3, vector, 0))
+    matrix, right = trace * torch.eye(3, dtype=blocks.dtype, device=blocks.device) - stretch, right.unsqueeze(-2)
+    cofactor, determinant = _cofactor(matrix)
+    least = _rounding(blocks.dtype) * trace**3
+    if not full_rank:
+        size = cofactor.diagonal(dim1=-2, dim2=-1).sum(-1)[..., None, None]
+        kernel = torch.where((determinant > least) | (size == 0), 0, cofactor / size)  # a projection, onto what is undetermined
+        right = right - right @ kernel
+        cofactor, determinant = _cofactor(matrix + trace * kernel)
+    return cross(factor, torch.where(determinant > least, right @ cofactor / determinant, 0))
+
+
+def _cofactor(matrix: Tensor) -> tuple[Tensor, Tensor]:
+    """The inverse of 3 x 3 matrices times their determinants, transposed, and these."""
+    first, second, third = matrix.unbind(-2)
+    cross = torch.linalg.cross
+    cofactor = torch.stack([cross(second, third), cross(third, first), cross(first, second)], -2)
+    return cofactor, (first * cofactor[..., 0, :]).sum(-1)[..., None, None]
 
 
 def _polar_with_fallback(blocks: Tensor) -> Tensor:
@@ -303,7 +316,7 @@ def grad_within(blocks: Tensor, factor: Tensor, grad: Tensor, bounds: tuple[floa
     if blocks.size(-1) == 2:
         return _grad_of_two(blocks, factor, grad)
     if blocks.size(-1) == 3:
-        return _grad_of_three(blocks, factor, grad)
+        return _grad_of_three(blocks, factor, grad, full_rank=bounds is not None)
     product = factor.mT @ grad
     stretch = factor.mT @ blocks
     return factor @ _solve_lyapunov((stretch + stretch.mT) / 2, product - product.mT, bounds)

@@ -36,7 +36,8 @@ def check_features(x: Tensor, in_channels: int, weight: Tensor | None) -> None:
         ValueError: 'x' must have 3 columns, the model's in_channels (got 2)
     """
     if not isinstance(x, Tensor):
-        raise ValueError(f"'x' must be a tensor (got {type(x).__name__}); pass torch.as_tensor(x)")
+        advice = "call .to_homogeneous() on the data first" if isinstance(x, dict) else "pass torch.as_tensor(x)"
+        raise ValueError(f"'x' must be a tensor (got {type(x).__name__}); {advice}")
     if x.dim() != 2:
         raise ValueError(
             f"'x' must have shape [num_nodes, in_channels] (got {list(x.shape)})"

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gump.transforms.checks import check_graph
+from gump.transforms.checks import check_graph, is_about_pairs
 
 
 def to_adjacency(data: Data) -> NDArray[np.bool_]:
@@ -51,8 +51,8 @@ def with_adjacency(data: Data, adjacency: NDArray[np.bool_], relation: bool = Fa
 
     Edges come out sorted and once each. Every tensor named ``edge_*`` with one row per edge follows them: an edge of the input keeps
     its row (the first one, where it was listed twice), an added edge gets zeros, or ones in ``edge_weight``, where a zero would undo it.
-    The other attributes, among them the number of vertices, stay as they are; ``edge_attr``, ``edge_weight`` and ``edge_type`` without
-    a row per edge are refused.
+    The other attributes, among them the number of vertices and pairs that are asked about (``edge_label_index``), stay as they are;
+    ``edge_attr``, ``edge_weight`` and ``edge_type`` without a row per edge are refused.
 
     Args:
         data: The graph, which is changed.
@@ -72,7 +72,8 @@ def with_adjacency(data: Data, adjacency: NDArray[np.bool_], relation: bool = Fa
     edges = np.argwhere(adjacency)
     row = torch.from_numpy(place[edges[:, 0], edges[:, 1]]).to(device)
     for key, value in data.to_dict().items():
-        if key != "edge_index" and key.startswith("edge_") and torch.is_tensor(value) and value.shape[:1] == (num_edges,):
+        of_edges = key != "edge_index" and key.startswith("edge_") and not is_about_pairs(key)
+        if of_edges and torch.is_tensor(value) and value.shape[:1] == (num_edges,):
             data[key] = _rows(value, row, fill=1 if key == "edge_weight" else 0)
         elif key in ("edge_attr", "edge_weight", "edge_type"):
             came = f"shape {list(value.shape)}" if torch.is_tensor(value) else repr(value)

@@ -11,7 +11,7 @@ from torch_geometric.data.datapipes import functional_transform
 from torch_geometric.transforms import BaseTransform
 
 from gump.line_graph import EulerianLineGraph
-from gump.transforms.checks import check_graph
+from gump.transforms.checks import check_graph, is_about_pairs
 
 
 @functional_transform("cap_degree")
@@ -61,7 +61,11 @@ class CapDegree(BaseTransform):
         among_first = np.empty(len(source), dtype=bool)
         among_first[arcs] = np.arange(len(source)) - first < self.max_degree
         kept = torch.from_numpy(among_first & among_first[reverse])
-        return data.edge_subgraph(kept[line_graph.edge_arc].to(data.edge_index.device))
+        capped = data.edge_subgraph(kept[line_graph.edge_arc].to(data.edge_index.device))
+        for key, value in data.to_dict().items():
+            if is_about_pairs(key):  # which PyG takes for attributes of edges where there are as many
+                capped[key] = value
+        return capped
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(max_degree={self.max_degree}, seed={self.seed})"

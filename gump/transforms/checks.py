@@ -5,6 +5,17 @@ from typing import Any
 from torch_geometric.data import Batch, Data
 
 
+def is_about_pairs(key: str) -> bool:
+    """Whether an attribute says which pairs of vertices are asked about, or what is right about them, as PyG's ``RandomLinkSplit`` names them: such
+    are no attributes of edges, even where there are as many.
+
+    Example:
+        >>> [key for key in ("edge_attr", "edge_index", "edge_label", "edge_label_index", "neg_edge_label") if is_about_pairs(key)]
+        ['edge_label', 'edge_label_index', 'neg_edge_label']
+    """
+    return "edge_label" in key or (key.startswith("edge_") and key.endswith("_index") and key != "edge_index")
+
+
 def check_graph(data: Any, batch: bool = True) -> None:
     """Refuses what is no graph with edges of one kind, and a batch of graphs unless that will do.
 

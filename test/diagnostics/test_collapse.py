@@ -8,7 +8,7 @@ from torch_geometric.utils import to_undirected
 
 from gump import EulerianLineGraph
 from gump.diagnostics.collapse import arc_dirichlet_energy, collapse_by_layer, dirichlet_energy, mean_cosine, rank_one_distance
-from gump.nn import ADGN, GCNII, GPS, GUMP, MPNN, UnitaryGCN
+from gump.nn import ADGN, GCNII, GPS, GUMP, MPNN, NodePredictor, UnitaryGCN
 
 GRAPHS = SYMMETRIC | {f"random {seed}": random_graph(seed) for seed in range(3)}
 
@@ -213,3 +213,30 @@ def test_layers_without_states_or_calls_are_refused() -> None:
     ]:
         with pytest.raises(ValueError, match=message):
             collapse_by_layer(model, x, edge_index, layers=layers)
+
+
+@pytest.mark.parametrize(("dtype", "spread"), [(torch.float32, 1e-5), (torch.float64, 1e-11)])
+def test_states_that_are_nearly_equal_have_the_energy_of_their_differences(dtype: torch.dtype, spread: float) -> None:
+    edge_index, num_nodes = grid(4, 5)
+    line_graph = EulerianLineGraph.from_edge_index(edge_index, num_nodes)
+    apart = (states(line_graph.num_arcs) * spread).to(dtype)
+    near = 1 + apart
+    exact = arc_dirichlet_energy(near.double() - 1, line_graph)
+    assert float(arc_dirichlet_energy(near, line_graph)) == pytest.approx(float(exact), rel=1e-2)
+    one_vector = torch.ones(20, 1, dtype=dtype) * torch.tensor([[1.0, 2.0]], dtype=dtype)
+    tilted = one_vector + spread * torch.tensor([[2.0, -1.0]], dtype=dtype) * torch.linspace(-1, 1, 20, dtype=dtype)[:, None]
+    expected = spread**2 * float(torch.linspace(-1, 1, 20).square().mean())
+    assert float(rank_one_distance(tilted)) == pytest.approx(expected, rel=0.05)
+    assert (
+        min(layer.dirichlet_energy for layer in collapse_by_layer(GUMP(1, 8, 4, base=None), torch.ones(num_nodes, 1), edge_index))
+        >= 0
+    )
+
+
+def test_layers_inside_of_a_predictor_and_a_line_graph_of_ones_own() -> None:
+    edge_index, num_nodes = both_ways(path(5))
+    x, model = states(num_nodes).float(), GUMP(4, 6, 2, norm=None, base_norm=None)
+    alone = collapse_by_layer(model, x, edge_index)
+    line_graph = EulerianLineGraph.from_edge_index(edge_index, num_nodes)
+    assert collapse_by_layer(model, x, edge_index, line_graph=line_graph) == alone
+    assert collapse_by_layer(NodePredictor(model, 3), x, edge_index, layers=list(model.convs)) == alone

@@ -7,7 +7,7 @@ import scipy.linalg
 import torch
 from torch.autograd import gradcheck
 
-from gump.linalg import polar_factor, unitarity_error
+from gump.linalg import polar, polar_factor, unitarity_error
 
 BOUNDS = (0.1, 1.9)
 MODES = {"exact": {}, "bounded": {"bounds": BOUNDS}, **{f"{k} steps": {"num_steps": k} for k in (0, 1, 5, 10)}}
@@ -232,3 +232,14 @@ def test_bounds_that_hold_are_never_refused(d, bounds, dtype):
 
 def test_whoever_does_not_look_gets_what_bounds_make_of_it():
     assert unitarity_error(polar_factor(2 * torch.eye(3), bounds=(0.9, 1.1), check_finite=False)) > 1
+
+
+@pytest.mark.parametrize("rank", [0, 1, 2, 3])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_the_gradient_of_three_by_three_blocks_is_that_of_the_general_way_at_any_rank(rank, dtype):
+    blocks = with_singular_values([0.8, 0.5, 0.3][:rank] + [0.0] * (3 - rank), 20).to(dtype)
+    factor, grad = polar_factor(blocks), torch.randn_like(blocks)
+    product, stretch = factor.mT @ grad, factor.mT @ blocks
+    general = factor @ polar._solve_lyapunov((stretch + stretch.mT) / 2, product - product.mT, None)
+    torch.testing.assert_close(polar.grad_within(blocks, factor, grad, None), general, rtol=1e-3, atol=1e-4)
+    assert (general.norm() > 1) == (rank > 0)

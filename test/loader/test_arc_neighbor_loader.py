@@ -332,3 +332,9 @@ def test_what_cannot_be_sampled_is_refused(settings: dict[str, Any], message: st
 def test_repr_names_the_settings() -> None:
     loader = ArcNeighborLoader(graph(*path(4)), (2, -1), 3, seed=5)
     assert repr(loader) == "ArcNeighborLoader(num_neighbors=[2, -1], batch_size=3, num_inputs=4, shuffle=False, seed=5)"
+
+
+def test_pairs_that_are_asked_about_are_refused() -> None:
+    data = Data(edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=2, edge_label_index=torch.tensor([[0, 1], [1, 0]]))
+    with pytest.raises(ValueError, match=r"'data' must not ask about pairs of vertices \(got 'edge_label_index'\)"):
+        ArcNeighborLoader(data, [1], batch_size=1)

@@ -15,6 +15,7 @@ from graphs import DEVICES, SYMMETRIC, barbell, path, random_graph, ring
 from simple_graphs import edge_set, random_connected, renumbered, simple_graph
 from torch_geometric.data import Batch, Data
 from torch_geometric.loader import DataLoader
+from torch_geometric.transforms import RandomLinkSplit
 from torch_geometric.utils import is_undirected, to_networkx, to_undirected
 
 from gump import transforms
@@ -294,3 +295,13 @@ def test_what_is_called_add_leaves_the_edges_alone(cls):
         beside = cls(**dict.fromkeys(needed, 3))(data)
         assert torch.equal(beside.edge_index, data.edge_index)
         assert set(beside.keys()) > set(data.keys())
+
+
+@pytest.mark.parametrize("transform", [*REWIRINGS, transforms.CapDegree(2)], ids=repr)
+def test_pairs_that_are_asked_about_stay_as_they_are_though_there_are_as_many_as_edges(transform):
+    torch.manual_seed(0)
+    train, *_ = RandomLinkSplit(is_undirected=True)(random_connected(3, num_nodes=14))
+    assert train.edge_label.size(0) == train.edge_index.size(1), "where they could be taken for attributes of edges"
+    found = transform(train)
+    assert torch.equal(found.edge_label, train.edge_label)
+    assert torch.equal(found.edge_label_index, train.edge_label_index)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import warnings
+from copy import copy
 from typing import Any, NamedTuple
 
 import torch
@@ -11,6 +12,7 @@ from torch import Tensor
 from torch.nn.utils.parametrizations import orthogonal
 from torch.nn.utils.parametrize import is_parametrized
 from torch.utils.checkpoint import checkpoint
+from torch_geometric.explain.algorithm.utils import clear_masks
 from torch_geometric.nn.resolver import activation_resolver
 
 from gump.line_graph import EulerianLineGraph, check_edge_index
@@ -34,7 +36,7 @@ the base GNN is that of the code whose protocol the paper follows, with batch no
 
 
 TOO_LARGE = 1e3
-"""Growth of states by dropout above which there is a warning."""
+"""By what factor states may grow by dropout, or shrink by nonlinearities, before there is a warning."""
 
 
 class Start(NamedTuple):
@@ -107,7 +109,8 @@ class GUMP(torch.nn.Module):
             it; meant for few labels and many features, as in citation graphs.
         jk: ``"last"`` reads the last layer, ``"weighted"`` a learned average of all layers.
         orthogonal_weights: Whether to keep the layers' weight matrices orthogonal, the theory's assumption on weights; with ``conv="gcnii"`` what
-            is mixed with the identity is, and not the mixture. Such a model cannot be pickled, as torch pickles no parametrized module; save its
+            is mixed with the identity is, and not the mixture. A ReLU behind them halves the energy in every layer, which a norm or residual
+            connections make up for. Such a model cannot be pickled, as torch pickles no parametrized module; save its
             ``state_dict()``. Nor can it be turned to half precision, where autocast can take its place.
         checkpoint: Whether to recompute layers in the backward pass instead of keeping their inner states. Batch norm then sees every
             batch twice, which its running averages feel.
@@ -162,6 +165,8 @@ class GUMP(torch.nn.Module):
         check_counts(0, num_base_layers=num_base_layers, edge_dim=edge_dim)
         if norm is None:
             _warn_of_growth(dropout, num_layers, alpha if conv == "gcnii" else 0.0)
+            if orthogonal_weights and act == "relu" and conv in ("gcn", "graph") and not residual:
+                _warn_of_decay(num_layers)
         self.in_channels, self.hidden_channels, self.num_layers = in_channels, hidden_channels, num_layers
         self.out_channels = 2 * hidden_channels if out_channels is None else out_channels
         self.conv, self.base, self.num_base_layers = conv, base if num_base_layers > 0 else None, num_base_layers
@@ -169,7 +174,7 @@ class GUMP(torch.nn.Module):
         self.residual, self.checkpoint = residual, checkpoint
         if act is None:
             raise ValueError("'act' must be the name of a nonlinearity (got None)")
-        self.act = activation_resolver(act)
+        self.act = copy(activation_resolver(act))
         if hasattr(self.act, "inplace"):
             self.act.inplace = True  # nothing here needs a state from before its nonlinearity
         self.dropout, self.base_dropout = torch.nn.Dropout(dropout), torch.nn.Dropout(base_dropout)
@@ -221,7 +226,7 @@ class GUMP(torch.nn.Module):
 
     def reset_parameters(self) -> None:
         """Draws new weights. Those of the layers keep the energy of a signal that passes through them and a ReLU (He et al.), but for the GCNII
-        flavor, which mixes them with the identity."""
+        flavor, which mixes them with the identity, and orthogonal ones, which keep it without the ReLU."""
         for module in (self.encoder, self.base_norm, self.coin, *self.convs, *self.norms, self.lin):
             if module is not None:
                 module.reset_parameters()
@@ -316,6 +321,7 @@ class GUMP(torch.nn.Module):
                 f"'line_graph' must be built with directed={self.directed}, as the model is (got {line_graph.directed})"
             )
         if any(getattr(module, "explain", False) for module in self.encoder.modules()):
+            clear_masks(self.encoder)  # or the model would refuse for good
             raise ValueError(
                 "'edge_mask_type' of an explainer must be None for GUMP (got a mask of edges), whose arcs are not edges in the order of "
                 "'edge_index'; explain vertex features"
@@ -413,5 +419,16 @@ def _warn_of_growth(dropout: float, num_layers: int, alpha: float) -> None:
         warnings.warn(
             f"dropout={dropout:g} without a norm makes states of {num_layers} layers some {growth:.0e} times as large in training as in evaluation; "
             f"take a norm, 'base_dropout' instead, or at most {1 / num_layers:.2g}",
+            stacklevel=3,
+        )
+
+
+def _warn_of_decay(num_layers: int) -> None:
+    """Warns where nothing makes up for the half of the energy that a ReLU takes from an orthogonal layer."""
+    left = 2 ** (-num_layers / 2)
+    if left * TOO_LARGE < 1:
+        warnings.warn(
+            f"orthogonal_weights=True with a ReLU and without a norm leaves states of {num_layers} layers some {left:.0e} of their size; take a "
+            "norm, residual=True, or another nonlinearity",
             stacklevel=3,
         )

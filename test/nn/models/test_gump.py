@@ -1,5 +1,6 @@
 import itertools
 import math
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -506,9 +507,9 @@ def test_base_dropout_drops_features_and_what_the_base_makes_of_them_in_training
     torch.testing.assert_close(model.train().start(x, edge_index).x, whole)
 
 
-def explained(edge_mask_type: str | None) -> Explanation:
+def explained(edge_mask_type: str | None, model: GUMP | None = None) -> Explanation:
     torch.manual_seed(0)
-    model = GUMP(2, 8, 1, out_channels=1, norm=None, base_norm=None, act="tanh")
+    model = model or GUMP(2, 8, 1, out_channels=1, norm=None, base_norm=None, act="tanh")
     explainer = Explainer(
         model,
         GNNExplainer(epochs=20, lr=0.1),
@@ -528,8 +529,11 @@ def test_explainers_of_pyg_find_the_vertices_that_decide() -> None:
 
 
 def test_a_mask_of_edges_is_refused_since_it_would_be_laid_on_others() -> None:
+    model = GUMP(2, 8, 1, out_channels=1)
     with pytest.raises(ValueError, match=r"'edge_mask_type' of an explainer must be None for GUMP"):
-        explained("object")
+        explained("object", model)
+    assert explained(None, model).node_mask is not None, "the advice helps"
+    assert model(torch.randn(2, 2), torch.tensor([[0], [1]])).isfinite().all()
 
 
 def test_dropout_that_makes_states_grow_with_depth_is_warned_of_by_as_much_as_they_grow() -> None:
@@ -577,3 +581,26 @@ def test_in_single_precision_equal_features_are_no_reason_to_tell_vertices_apart
         model, x = GUMP(4, 16, num_layers, conv="gin", base="gin"), torch.randn(1, 4).expand(25, 4)
         order = torch.randperm(25)
         torch.testing.assert_close(model(x, order[sides])[order], model(x, sides), atol=1e-2, rtol=1e-2)
+
+
+def test_orthogonal_weights_whose_signal_dies_behind_relus_are_warned_of_by_as_much_as_it_shrinks() -> None:
+    torch.manual_seed(0)
+    with pytest.warns(
+        UserWarning, match=r"orthogonal_weights=True with a ReLU and without a norm leaves states of 40 layers some 1e-06 of"
+    ):
+        model = GUMP(4, 32, 40, base=None, norm=None, base_norm=None, orthogonal_weights=True)
+    edge_index, num_nodes = ring(40)
+    with torch.no_grad():
+        x = torch.randn(num_nodes, 4)
+        sizes = [m(x, edge_index)[:, 32:].pow(2).mean().sqrt().item() for m in (model, GUMP(4, 32, 40, base=None, norm=None))]
+    assert 1e-8 < sizes[0] / sizes[1] < 1e-4
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for fine in ({"norm": "batch"}, {"residual": True}, {"act": "tanh"}, {"conv": "gcnii"}):
+            GUMP(4, 8, 40, **{"norm": None, "orthogonal_weights": True} | fine)
+
+
+def test_a_nonlinearity_that_is_handed_over_is_not_changed() -> None:
+    act = torch.nn.ReLU()
+    GUMP(4, 8, 2, act=act)  # type: ignore[arg-type]
+    assert not act.inplace
