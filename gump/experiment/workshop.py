@@ -83,7 +83,8 @@ class Workshop:
         with blaming(self.config.place):
             self.dataset = prepare(self.config.settings, self.line_graph, runner.data_root)
         self.splits = Splits(self.dataset, self.config.protocol)
-        self._check_records()
+        self._checked: set[str] = set()
+        self._check_records(self.configs)
         self.store: GraphStore | TransformedStore | None = None
         self.evaluated_at_once = GraphFeed.EVALUATED_AT_ONCE
         if isinstance(self.dataset.graphs, TransformedGraphs):
@@ -124,6 +125,7 @@ class Workshop:
 
     def train(self, runs: Sequence[Run]) -> list[Record]:
         """Trains runs, side by side or the only one by itself, and saves their records; one that is there stays as it is."""
+        self._check_records(configs_of(runs))
         try:
             return self._train(runs)
         except torch.OutOfMemoryError as error:
@@ -193,9 +195,12 @@ class Workshop:
         self.fabric.barrier()
         return [Record.load(self.runner.path(*run)) for run in runs]
 
-    def _check_records(self) -> None:
-        """Refuses to train runs beside others of the same configurations that were made on other data; warns if it was with other code."""
-        folders = [self.runner.path(config, 0).parent for config in self.configs]
+    def _check_records(self, configs: Sequence[Config]) -> None:
+        """Refuses to train runs beside others of the same configurations that were made on other data; warns if it was with other code.
+
+        A configuration is looked at once: later there are the records of runs that were trained here.
+        """
+        folders = [self.runner.path(config, 0).parent for config in configs if config.title not in self._checked]
         made = {path: Record.load(path).provenance for folder in folders for path in sorted(folder.glob("[0-9][0-9][0-9]*.json"))}
         for path, how in made.items():
             if (data := how.get("data", "")) and not self.dataset.fingerprint.startswith(data):
@@ -203,6 +208,7 @@ class Workshop:
                     f"{path} was made on other data than {self.dataset.name} has now; name another --records, or remove it"
                 )
         warn_of_other_code(self.config, made)
+        self._checked |= {config.title for config in configs}
 
     def _checkpoint(self, runs: Sequence[Run]) -> Path:
         path, first, last = self.runner.path(*runs[0]).with_suffix(".ckpt"), runs[0].number, runs[-1].number

@@ -16,7 +16,7 @@ from fake_configs import tiny_config, tiny_tables
 
 import gump
 from gump.datasets.dataset import Dataset
-from gump.experiment import preprocess, progress, provenance, workshop
+from gump.experiment import preprocess, progress, provenance, run, workshop
 from gump.experiment.checkpoint import write_checkpoint
 from gump.experiment.config import Config, load_config, make_configs
 from gump.experiment.memory import peak_memory
@@ -280,6 +280,18 @@ def test_runs_on_other_data_are_not_put_beside_each_other(tmp_path: Path, monkey
     runner.path(tiny_config(), 0).unlink()
     [second] = runner.run(tiny_config(), [0])
     assert second.provenance["data"] != first.provenance["data"]
+
+
+def test_a_process_that_has_its_data_ready_asks_what_the_records_of_another_configuration_were_made_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run, "_LAST", {})
+    first, second = grid()
+    list(Runner(tmp_path).run(second, [0]))
+    alter_data(monkeypatch)
+    run._run_one(Runner(tmp_path), first, 0)
+    with pytest.raises(ValueError, match=r"train\.lr=0\.05/000\.json was made on other data than fake has now"):
+        run._run_one(Runner(tmp_path), second, 1)
 
 
 def test_one_run_of_very_many_starts_at_once(tmp_path: Path) -> None:
