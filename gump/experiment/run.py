@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
 from dataclasses import dataclass
 from multiprocessing import get_context
@@ -57,61 +57,70 @@ class Runner:
         """Makes the records of a configuration, of all its runs or of those with these numbers."""
         return self.run_side_by_side([Run(config, i) for i in (range(config.protocol.num_runs) if indices is None else indices)])
 
-    def run_side_by_side(self, runs: Sequence[Run]) -> Iterator[Record]:
-        """Makes the records of runs of one configuration, or of several that can be trained side by side."""
+    def run_side_by_side(self, runs: Sequence[Run], known: Mapping[Path, Record] | None = None) -> Iterator[Record]:
+        """Makes the records of runs of one configuration, or of several that can be trained side by side.
+
+        Args:
+            runs: The runs.
+            known: Records that :meth:`finished` has found among theirs, by where they lie.
+        """
         places = {self.path(*run): run for run in runs}
-        known = {path: record for path, run in places.items() if (record := self.finished(*run))}
-        missing = [run for path, run in places.items() if path not in known]
+        found = {path: (known or {}).get(path) or self.finished(*run) for path, run in places.items()}
+        done = {path: self.settle(*places[path], record) for path, record in found.items() if record}
+        missing = [run for path, run in places.items() if path not in done]
         configs = configs_of(runs)
         workshop = Workshop(configs, self) if missing else None
         if not missing:
-            warn_of_other_code(configs[0], {path: record.provenance for path, record in known.items()})
+            warn_of_other_code(configs[0], {path: record.provenance for path, record in done.items()})
         groups = workshop.groups(missing) if workshop else []
         for path in (self.path(*run) for run in runs):
-            if workshop is not None and path not in known:
+            if workshop is not None and path not in done:
                 group = next(group for group in groups if places[path] in group)
-                known |= {self.path(*run): record for run, record in zip(group, workshop.train(group), strict=True)}
-            yield known[path]
+                done |= {self.path(*run): record for run, record in zip(group, workshop.train(group), strict=True)}
+            yield done[path]
         for path, members in self.interrupted_groups(configs).items():
-            if known.keys() >= set(members):
+            if done.keys() >= set(members):
                 tidy(path)
 
     def finished(self, config: Config, index: int) -> Record | None:
-        """The record of a run, if there is one with these settings; those that are newer than the record had their defaults then.
-
-        What it is called, beside which published number it stands, and by which rule its epoch is selected is for the configuration to say, as
-        it is now.
-        """
+        """The record of a run, if there is one with these settings; those that are newer than the record had their defaults then."""
         path = self.path(config, index)
         if not path.is_file():
             return None
         record = Record.load(path)
         if self.overwrite and record.provenance.get("code", "") != code_of(config.settings):
             return None
-        differing = differences(made_by(completed(record.settings)), json.loads(json.dumps(made_by(config.settings))))
-        if self.keep_weights and not differing and record.status == "finished":
-            rule = config.training.select
-            if kept_by(path.with_suffix(".pt")) != rule:
-                if self.overwrite:
-                    return None
-                raise ValueError(
-                    f"{path} has no weights of the epoch that counts by '{rule}' beside it; pass --overwrite to train it again, or another --records"
-                )
-        if not differing:
-            tidy(path.with_suffix(".ckpt"))
-            said = record.settings.get("title"), record.select, record.published
-            now = config.settings.get("title"), config.training.select, json.loads(json.dumps(config.published))
-            if differences(list(said), list(now)):
-                record.settings.pop("title", None)
-                record.settings = ({"title": now[0]} if now[0] else {}) | record.settings
-                record.settings["train"]["select"], record.published = now[1:]
-                record = Record.load(record.save(self.records))
+        now = json.loads(json.dumps(made_by(config.settings)))
+        if differences(made_by(record.settings), now) and (differing := differences(made_by(completed(record.settings)), now)):
+            if self.overwrite:
+                return None
+            raise ValueError(
+                f"{path} was made with other settings ({', '.join(differing[:3])}); pass --overwrite to replace it, or another --records"
+            )
+        rule = config.training.select
+        if self.keep_weights and record.status == "finished" and kept_by(path.with_suffix(".pt")) != rule:
+            if self.overwrite:
+                return None
+            raise ValueError(
+                f"{path} has no weights of the epoch that counts by '{rule}' beside it; pass --overwrite to train it again, or another --records"
+            )
+        return record
+
+    def settle(self, config: Config, index: int, record: Record) -> Record:
+        """Brings the record of a finished run up to date, and removes the checkpoint that the run may have left.
+
+        What it is called, beside which published number it stands, and by which rule its epoch is selected is for the configuration to say, as
+        it is now.
+        """
+        tidy(self.path(config, index).with_suffix(".ckpt"))
+        said = record.settings.get("title"), record.select, record.published
+        now = config.settings.get("title"), config.training.select, json.loads(json.dumps(config.published))
+        if not differences(list(said), list(now)):
             return record
-        if self.overwrite:
-            return None
-        raise ValueError(
-            f"{path} was made with other settings ({', '.join(differing[:3])}); pass --overwrite to replace it, or another --records"
-        )
+        settings = {key: value for key, value in record.settings.items() if key != "title"}
+        settings["train"] = settings.get("train", {}) | {"select": now[1]}
+        titled = ({"title": now[0]} if now[0] else {}) | settings
+        return Record.load(dataclasses.replace(record, settings=titled, published=now[2]).save(self.records))
 
     def path(self, config: Config, index: int) -> Path:
         """Where the record of a run lies."""
@@ -171,22 +180,38 @@ def run_all(runner: Runner, configs: Sequence[Config], indices: Sequence[int] | 
             raise ValueError(
                 f"'configs' must have names of their own, for their records' sake (got {config.title} with different settings)"
             )
+    known: dict[Path, Record] = {}
     for config, index in runs:
         if index >= config.protocol.num_runs:
             raise ValueError(
                 f"'--splits' must be below the protocol's number of runs, {config.protocol.num_runs} (got {index} for {config.title})"
             )
-        missing = runner.finished(config, index) is None
-        if missing and runner.num_replicas and (obstacle := obstacle_to_replicas(config.settings)):
+        if (path := runner.path(config, index)) in known:
+            continue
+        if record := runner.finished(config, index):
+            known[path] = record
+        elif runner.num_replicas and (obstacle := obstacle_to_replicas(config.settings)):
             raise ValueError(f"{obstacle}, for {config.title}")
     if num_jobs == 1 or not runs:
         for family in _families(runs):
-            yield from runner.run_side_by_side(family)
-        return
+            yield from runner.run_side_by_side(family, known)
+    else:
+        yield from _run_in_processes(runner, runs, known, num_jobs)
+
+
+def _run_in_processes(runner: Runner, runs: Sequence[Run], known: Mapping[Path, Record], num_jobs: int) -> Iterator[Record]:
+    """Makes the records of runs, several at a time."""
+    places = {runner.path(*run): run for run in runs}
+    done = {path: runner.settle(*places[path], record) for path, record in known.items()}
+    missing = [run for path, run in places.items() if path not in done]
     silent = dataclasses.replace(runner, watches=())
     with ProcessPoolExecutor(num_jobs, get_context("spawn"), initializer=torch.set_num_threads, initargs=(1,)) as pool:
         try:
-            yield from pool.map(_run_one, itertools.repeat(silent), *zip(*runs, strict=True))
+            made = pool.map(_run_one, itertools.repeat(silent), *zip(*missing, strict=True)) if missing else iter(())
+            for path in (runner.path(*run) for run in runs):
+                if path not in done:
+                    done[path] = next(made)
+                yield done[path]
         except BrokenExecutor as error:
             raise ChildProcessError(
                 "a process was ended from outside, perhaps for want of memory; finished runs are kept, and fewer --jobs need less"
@@ -209,8 +234,8 @@ def _families(runs: Sequence[Run]) -> list[list[Run]]:
 
 def _run_one(runner: Runner, config: Config, index: int) -> Record:
     """Makes one record in a process that keeps the data of what it worked on last."""
-    if record := runner.finished(config, index):
-        return record
+    if record := runner.finished(config, index):  # by now, through another command
+        return runner.settle(config, index, record)
     if _LAST.get("common") != (common := side_by_side(config.settings)):
         _LAST.update(common=common, workshop=Workshop([config], runner))
     workshop: Workshop = _LAST["workshop"]

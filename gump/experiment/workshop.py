@@ -191,7 +191,7 @@ class Workshop:
         if self.fabric.is_global_zero:
             tidy(checkpoint)
             for run in runs:
-                self.runner.finished(*run)  # tidies up
+                tidy(self.runner.path(*run).with_suffix(".ckpt"))  # of one that was once trained by itself
         self.fabric.barrier()
         return [Record.load(self.runner.path(*run)) for run in runs]
 

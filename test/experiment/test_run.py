@@ -254,6 +254,26 @@ def test_title_and_published_number_are_as_the_configuration_has_them_now(title:
     assert Record.load(runner.path(tiny_config(), 0)) == again
 
 
+def test_to_ask_whether_a_run_is_finished_changes_nothing(tmp_path: Path) -> None:
+    runner, renamed = Runner(tmp_path), make_configs("test/tiny", tiny_tables(published={"value": 50.0}) | {"title": "another"})[0]
+    [record] = runner.run(tiny_config(), [0])
+    (checkpoint := runner.path(renamed, 0).with_suffix(".ckpt")).write_bytes(b"half")
+    before = runner.path(renamed, 0).read_bytes()
+    assert runner.finished(renamed, 0) == record
+    assert (runner.path(renamed, 0).read_bytes(), checkpoint.is_file()) == (before, True)
+    assert runner.settle(renamed, 0, record).settings["title"] == "another"
+    assert record.settings.get("title") is None
+    assert not checkpoint.is_file()
+
+
+@pytest.mark.parametrize("num_jobs", [1, 2])
+def test_a_record_that_is_there_is_read_once(num_jobs: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made, read, load = list(run_all(Runner(tmp_path), grid(train={"epochs": 1}))), [], Record.load
+    monkeypatch.setattr(Record, "load", lambda path: read.append(path) or load(path))
+    assert list(run_all(Runner(tmp_path), grid(train={"epochs": 1}), num_jobs=num_jobs)) == made
+    assert sorted(read) == sorted(tmp_path.rglob("*.json"))
+
+
 def alter_data(monkeypatch: pytest.MonkeyPatch) -> None:
     """From now on the fake dataset has another number in it."""
     fake = preprocess.DATASETS["fake"]
