@@ -88,7 +88,8 @@ def run(
 def _num_finished(runner: Runner, configs: list[Config], indices: list[int] | None) -> int:
     """How many runs have a record already."""
     runs = [(config, i) for config in configs for i in indices or range(config.protocol.num_runs)]
-    return sum(runner.path(*run).is_file() and not (runner.overwrite and runner.finished(*run) is None) for run in runs)
+    folder = runner.folder
+    return sum(folder.path(*run).is_file() and not (folder.overwrite and folder.finished(*run) is None) for run in runs)
 
 
 def _hint(configs: list[Config], indices: list[int] | None, device: str) -> str:
