@@ -7,8 +7,9 @@ import itertools
 import json
 import math
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -61,12 +62,12 @@ class Config:
         """Where the settings stand, for errors about them."""
         return self.path or self.title
 
-    @property
+    @cached_property
     def protocol(self) -> SplitRule:
         """The protocol."""
         return build(self.settings["protocol"], PROTOCOLS)
 
-    @property
+    @cached_property
     def training(self) -> Training:
         """The settings of the trainer."""
         return Training(**self.settings["train"])
@@ -88,6 +89,21 @@ def load_config(path: str | Path, overrides: Mapping[str, Any] | None = None) ->
         raise ValueError(f"{path} is not valid TOML: {error}") from error
     with blaming(path):
         return [replace(config, path=_shown(path)) for config in make_configs(_name(path), tables, overrides or {})]
+
+
+def load_configs(paths: Iterable[Path], overrides: Mapping[str, Any] | None = None) -> list[Config]:
+    """Reads configurations, each once.
+
+    Args:
+        paths: TOML files, or folders of them.
+        overrides: Settings that take precedence in all of them.
+    """
+    return [config for file in dict.fromkeys(map(Path.resolve, config_files(paths))) for config in load_config(file, overrides)]
+
+
+def config_files(paths: Iterable[Path]) -> list[Path]:
+    """The files among paths, and all TOML files below the folders among them."""
+    return [file for path in paths for file in (sorted(path.rglob("*.toml")) if path.is_dir() else [path])]
 
 
 def make_configs(name: str, tables: Mapping[str, Any], overrides: Mapping[str, Any] | None = None) -> list[Config]:

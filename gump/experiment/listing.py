@@ -12,7 +12,7 @@ from typing import Any
 from gump.datasets import load_molhiv, load_peptides, load_planetoid, load_tu, statistics
 from gump.datasets.dataset import Dataset
 from gump.datasets.raw import NotHereError
-from gump.experiment.config import load_config
+from gump.experiment.config import config_files, load_config
 from gump.experiment.protocol import PROTOCOLS
 from gump.experiment.registry import MODELS, TRANSFORMS
 
@@ -70,7 +70,7 @@ def plain_words(text: str) -> str:
 
 def _configs(folder: Path, _: Track) -> Rows:
     rows = []
-    for path in sorted(folder.rglob("*.toml")):
+    for path in config_files([folder]) if folder.is_dir() else []:
         config = load_config(path)[0]
         value, interval = config.published.get("value"), config.published.get("interval")
         rows.append([str(path), "" if value is None else f"{value}" + ("" if interval is None else f" ± {interval}")])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -22,6 +22,12 @@ class Run(NamedTuple):
 
     config: Config
     number: int
+
+
+def runs_of(configs: Iterable[Config], indices: Iterable[int] | None = None) -> list[Run]:
+    """The runs of configurations, all of each or those with these numbers."""
+    chosen = None if indices is None else list(indices)
+    return [Run(config, i) for config in configs for i in (range(config.protocol.num_runs) if chosen is None else chosen)]
 
 
 def configs_of(runs: Sequence[Run]) -> list[Config]:

@@ -16,7 +16,7 @@ import torch
 
 from gump.experiment.checkpoint import tidy
 from gump.experiment.config import Config, made_by, side_by_side
-from gump.experiment.record_folder import RecordFolder, Run, configs_of
+from gump.experiment.record_folder import RecordFolder, Run, configs_of, runs_of
 from gump.experiment.registry import obstacle_to_replicas
 from gump.experiment.trainer import SAVE_EVERY_S
 from gump.experiment.watch import Watch
@@ -69,7 +69,7 @@ class Runner:
 
     def run(self, config: Config, indices: Iterable[int] | None = None) -> Iterator[Record]:
         """Makes the records of a configuration, of all its runs or of those with these numbers."""
-        return self.run_side_by_side([Run(config, i) for i in (range(config.protocol.num_runs) if indices is None else indices)])
+        return self.run_side_by_side(runs_of([config], indices))
 
     def run_side_by_side(self, runs: Sequence[Run], known: Mapping[Path, Record] | None = None) -> Iterator[Record]:
         """Makes the records of runs of one configuration, or of several that can be trained side by side.
@@ -128,7 +128,7 @@ def run_all(runner: Runner, configs: Sequence[Config], indices: Sequence[int] | 
         indices: The numbers of the runs, by default all of each protocol.
         num_jobs: How many processes share the work, with one thread each. They have no watches.
     """
-    runs = [Run(config, i) for config in configs for i in (range(config.protocol.num_runs) if indices is None else indices)]
+    runs = runs_of(configs, indices)
     titles: dict[str, Config] = {}
     for config in configs:
         if made_by(titles.setdefault(config.title, config).settings) != made_by(config.settings):
