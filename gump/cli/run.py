@@ -45,9 +45,10 @@ def run(
     """
     from gump.experiment.config import load_configs
     from gump.experiment.record_folder import runs_of
-    from gump.experiment.run import Runner, parse_indices, run_all
+    from gump.experiment.run import Runner, run_all
     from gump.experiment.settings import parse_assignment
     from gump.experiment.watch import tensorboard_writer
+    from gump.record import parse_indices
 
     with plain_errors("interrupted; runs that are finished are kept, and the same command goes on from them"):
         check_out(records, option="--records")

@@ -18,6 +18,7 @@ from gump.experiment.protocol import PROTOCOLS, SplitRule
 from gump.experiment.registry import DATASETS, ENCODINGS, HEADS, MODELS, TRANSFORMS, level_of, needs_out_channels
 from gump.experiment.settings import bind, blaming, suggestion
 from gump.experiment.training import Training, shared
+from gump.record import title_of
 
 SETTABLE = ("dataset", "protocol", "model", "head", "embedding", "train", "transform")
 WHEN = ("once", "batch")
@@ -55,7 +56,7 @@ class Config:
     @property
     def title(self) -> str:
         """The name with what was set otherwise."""
-        return f"{self.name} [{self.variant}]" if self.variant else self.name
+        return title_of(self.name, self.variant)
 
     @property
     def place(self) -> str:

@@ -14,7 +14,7 @@ from gump.experiment.config import Config, completed, made_by
 from gump.experiment.registry import code_of
 from gump.experiment.settings import differences
 from gump.experiment.trained import kept_by
-from gump.record import Record
+from gump.record import Record, record_path
 
 
 class Run(NamedTuple):
@@ -51,7 +51,7 @@ class RecordFolder:
 
     def path(self, config: Config, index: int) -> Path:
         """Where the record of a run lies."""
-        return Record(config.name, index, {}, "", config.variant).path(self.root)
+        return record_path(self.root, config.name, config.variant, index)
 
     def finished(self, config: Config, index: int) -> Record | None:
         """The record of a run, if there is one with these settings; those that are newer than the record had their defaults then."""

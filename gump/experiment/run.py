@@ -98,24 +98,6 @@ class Runner:
                 tidy(path)
 
 
-def parse_indices(text: str, num_runs: int | None = None) -> list[int]:
-    """Reads numbers of runs, of which there may be a number.
-
-    Example:
-        >>> parse_indices("0-3,7")
-        [0, 1, 2, 3, 7]
-    """
-    indices: list[int] = []
-    for part in text.split(","):
-        first, dash, last = part.strip().partition("-")
-        if not first.isdigit() or (dash and not last.isdigit()) or (dash and int(last) < int(first)):
-            raise ValueError(f"'--splits' must be numbers and ranges such as 0-9,12 (got '{text}')")
-        if num_runs is not None and int(last or first) >= num_runs:
-            raise ValueError(f"'--splits' must be below the protocol's number of runs, {num_runs} (got {last or first})")
-        indices += range(int(first), int(last or first) + 1)
-    return list(dict.fromkeys(indices))
-
-
 def run_all(runner: Runner, configs: Sequence[Config], indices: Sequence[int] | None = None, num_jobs: int = 1) -> Iterator[Record]:
     """Makes the records of several configurations, one after the other or several at a time.
 

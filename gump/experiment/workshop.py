@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import json
 import os
 import statistics
@@ -38,7 +37,7 @@ from gump.experiment.trainer import SAVE_EVERY_S, Trainer
 from gump.experiment.vertex_store import VertexStore
 from gump.experiment.watch import Watch
 from gump.kernels import LAUNCHED, has_triton
-from gump.record import Record
+from gump.record import Record, format_indices
 
 FORMAT = 2
 """The version of what checkpoints hold."""
@@ -332,14 +331,5 @@ def _company(run: Run, runs: Sequence[Run]) -> dict[str, Any]:
     for config, number in runs:
         numbers.setdefault(config.title, []).append(number)
     own = [number for number in numbers.pop(run.config.title) if number != run.number]
-    others = {title: _ranges(found) for title, found in numbers.items()}
+    others = {title: format_indices(sorted(found)) for title, found in numbers.items()}
     return {"side_by_side_with": own} | ({"and_with": others} if others else {})
-
-
-def _ranges(numbers: Sequence[int]) -> str:
-    """Numbers of runs as ``--splits`` takes them."""
-    parts = []
-    for _, together in itertools.groupby(enumerate(sorted(numbers)), lambda pair: pair[1] - pair[0]):
-        first, *rest = (number for _, number in together)
-        parts.append(f"{first}-{rest[-1]}" if rest else str(first))
-    return ",".join(parts)

@@ -20,7 +20,7 @@ from gump.experiment import preprocess, progress, provenance, run, workshop
 from gump.experiment.checkpoint import write_checkpoint
 from gump.experiment.config import Config, load_config, make_configs
 from gump.experiment.device import peak_memory
-from gump.experiment.run import Runner, parse_indices, run_all
+from gump.experiment.run import Runner, run_all
 from gump.record import Record
 
 VARYING = ("time_s", "epoch_time_s", "peak_memory_bytes")
@@ -564,19 +564,6 @@ def test_a_device_that_is_not_there_is_refused(tmp_path: Path) -> None:
         ValueError, match=r"'device' must be one that this machine has \(got 'abacus'\): .*invalid accelerator name"
     ):
         list(Runner(tmp_path, device="abacus").run(tiny_config(), [0]))
-
-
-@pytest.mark.parametrize(
-    ("text", "indices"), [("3", [3]), ("0-2", [0, 1, 2]), ("0-1,5, 7-8", [0, 1, 5, 7, 8]), ("4-4", [4]), ("2,0-3,2", [2, 0, 1, 3])]
-)
-def test_numbers_of_runs_are_numbers_and_ranges_each_once(text: str, indices: list[int]) -> None:
-    assert parse_indices(text) == indices
-
-
-@pytest.mark.parametrize("text", ["", "a", "3-", "-3", "5-2", "1,,2", "1-2-3", "1.5"])
-def test_what_is_no_number_of_a_run_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="'--splits' must be numbers and ranges such as 0-9,12"):
-        parse_indices(text)
 
 
 def test_runs_side_by_side_leave_the_records_that_each_would_leave_alone(tmp_path: Path) -> None:
