@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -18,11 +18,12 @@ from gump.experiment.model import base_parameters
 from gump.experiment.padded import Layout
 from gump.experiment.progress import Evaluation, Progress
 from gump.experiment.protocol import Split, run_seed
-from gump.experiment.recording import RecordedSteps, Step, Store, can_be_recorded
+from gump.experiment.recorded_steps import RecordedSteps, ReplicaStore, Step, can_be_recorded
 from gump.experiment.replicas import Replicas
 from gump.experiment.stacked_adam import StackedAdam
 from gump.experiment.task import Task
 from gump.experiment.training import PER_REPLICA, Training, cosine, shared
+from gump.experiment.watch import EpochWatch
 
 EVALUATED_AT_ONCE = 64
 """Graphs of every replica in a batch when nothing is learned."""
@@ -59,7 +60,7 @@ class ReplicaTrainer:
     def __init__(
         self,
         models: Sequence[torch.nn.Module],
-        store: Store,
+        store: ReplicaStore,
         splits: Sequence[Split],
         task: Task,
         training: Training | Sequence[Training],
@@ -111,9 +112,7 @@ class ReplicaTrainer:
         t = self.training
         return StackedAdam([group for group in groups if group["params"]], t.optimizer == "adamw", t.clip)
 
-    def fit(
-        self, checkpoint: Path | None = None, identity: str = "", watch: Callable[[int, dict[str, float]], None] | None = None
-    ) -> list[Progress]:
+    def fit(self, checkpoint: Path | None = None, identity: str = "", watch: EpochWatch | None = None) -> list[Progress]:
         """Trains all runs to their ends.
 
         Args:
@@ -255,7 +254,7 @@ class ReplicaTrainer:
         self.kept = state.get("kept", self.kept)
 
 
-def _learn(replicas: Replicas, optimizer: StackedAdam, store: Store, task: Task, index: Tensor, layout: Layout) -> Tensor:
+def _learn(replicas: Replicas, optimizer: StackedAdam, store: ReplicaStore, task: Task, index: Tensor, layout: Layout) -> Tensor:
     """Takes a step on one batch for each replica; returns their losses."""
     optimizer.zero_grad()
     batch = store.batch(index, layout)
@@ -266,6 +265,6 @@ def _learn(replicas: Replicas, optimizer: StackedAdam, store: Store, task: Task,
 
 
 @torch.no_grad()
-def _answer(replicas: Replicas, store: Store, index: Tensor, layout: Layout) -> Tensor:
+def _answer(replicas: Replicas, store: ReplicaStore, index: Tensor, layout: Layout) -> Tensor:
     """The answers of every replica to its own batch."""
     return replicas(store.batch(index, layout))

@@ -22,12 +22,10 @@ from gump.experiment.progress import Evaluation, Progress
 from gump.experiment.protocol import run_seed
 from gump.experiment.task import Task
 from gump.experiment.training import Training, cosine
+from gump.experiment.watch import EpochWatch
 
 SAVE_EVERY_S = 10.0
 """Seconds between checkpoints."""
-
-Watch = Callable[[int, dict[str, float]], None]
-"""Called after every epoch with its number and its results."""
 
 
 class Trainer:
@@ -70,7 +68,7 @@ class Trainer:
         self.keep_weights = keep_weights
         self.kept: dict[str, Tensor] = {}
 
-    def fit(self, checkpoint: Path | None = None, identity: str = "", watch: Watch | None = None) -> Progress:
+    def fit(self, checkpoint: Path | None = None, identity: str = "", watch: EpochWatch | None = None) -> Progress:
         """Trains to the end.
 
         Args:

@@ -11,6 +11,9 @@ from gump.record import record_path
 Watch = Callable[[Config, int, int, dict[str, float]], None]
 """Takes the configuration, the number of the run, the epoch and its results."""
 
+EpochWatch = Callable[[int, dict[str, float]], None]
+"""Takes the epoch and its results, where there is but one run, or one group of runs."""
+
 
 def tensorboard_writer(folder: Path | None) -> list[Watch]:
     """A watch that logs for TensorBoard, if a folder is given."""

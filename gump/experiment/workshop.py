@@ -25,7 +25,7 @@ from gump.experiment.progress import Progress
 from gump.experiment.protocol import Split, run_seed
 from gump.experiment.provenance import provenance
 from gump.experiment.record_folder import RecordFolder, Run, configs_of
-from gump.experiment.recording import Store
+from gump.experiment.recorded_steps import ReplicaStore
 from gump.experiment.registry import MODELS, code_of, obstacle_to_replicas, takes_line_graph
 from gump.experiment.replica_trainer import ReplicaTrainer
 from gump.experiment.settings import blaming
@@ -90,7 +90,7 @@ class Workshop:
             self.store, self.evaluated_at_once = TransformedStore(self.dataset.graphs, self.fabric.device), self.training.batch_size
         elif self.dataset.level in ("graph", "source"):
             self.store = GraphStore(self.dataset.graphs, self.fabric.device)
-        self._padded_store: Store | None = None
+        self._padded_store: ReplicaStore | None = None
 
     def groups(self, missing: Sequence[Run]) -> list[list[Run]]:
         """Divides runs into those that are trained side by side, in the order of the configurations and then of their numbers.
@@ -249,7 +249,7 @@ class Workshop:
             made |= {"settings": settings, "records": paths}
         return json.dumps(made, sort_keys=True)
 
-    def _padded(self) -> Store:
+    def _padded(self) -> ReplicaStore:
         """The graphs as replicas take them."""
         if self.fabric.world_size > 1:
             raise ValueError("'--replicas' must be left out on several devices")
