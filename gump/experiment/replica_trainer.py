@@ -13,7 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gump.experiment.checkpoint import read_checkpoint, write_checkpoint
+from gump.experiment.checkpoint import SAVE_EVERY_S, read_checkpoint, write_checkpoint
+from gump.experiment.feed import join_single
 from gump.experiment.model import base_parameters
 from gump.experiment.padded import Layout
 from gump.experiment.progress import Evaluation, Progress
@@ -66,7 +67,7 @@ class ReplicaTrainer:
         training: Training | Sequence[Training],
         seed: int,
         indices: Sequence[int],
-        save_every_s: float = 10.0,
+        save_every_s: float = SAVE_EVERY_S,
         record_steps: bool | None = None,
         keep_weights: bool = False,
     ) -> None:
@@ -100,8 +101,8 @@ class ReplicaTrainer:
         groups = [
             {
                 "params": [p for name, p in parameters.items() if name in base],
-                "lr": [t.lr if t.base_lr is None else t.base_lr for t in each],
-                "weight_decay": [t.weight_decay if t.base_weight_decay is None else t.base_weight_decay for t in each],
+                "lr": [t.lr_of_base for t in each],
+                "weight_decay": [t.weight_decay_of_base for t in each],
             },
             {
                 "params": [p for name, p in parameters.items() if name not in base],
@@ -176,10 +177,7 @@ class ReplicaTrainer:
                     for train, g in zip(self.parts["train"], generators, strict=True)
                 ]
             )
-            parts = self.store.chunks(order, size)
-            if len(parts) > 1 and parts[-1].size(1) == 1 < size:
-                parts[-2:] = [torch.cat(parts[-2:], dim=1)]
-            chunks += parts
+            chunks += join_single(self.store.chunks(order, size), size)
         return chunks
 
     def _evaluate(self, part: str) -> tuple[Tensor, Tensor, Tensor, Tensor]:

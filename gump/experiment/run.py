@@ -14,11 +14,10 @@ from typing import Any
 
 import torch
 
-from gump.experiment.checkpoint import tidy
+from gump.experiment.checkpoint import SAVE_EVERY_S, tidy
 from gump.experiment.config import Config, made_by, side_by_side
 from gump.experiment.record_folder import RecordFolder, Run, configs_of, runs_of
 from gump.experiment.registry import obstacle_to_replicas
-from gump.experiment.trainer import SAVE_EVERY_S
 from gump.experiment.watch import Watch
 from gump.experiment.workshop import Workshop, warn_of_other_code
 from gump.record import Record

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 import gump
-from gump.experiment.checkpoint import read_checkpoint, tidy
+from gump.experiment.checkpoint import SAVE_EVERY_S, read_checkpoint, tidy
 from gump.experiment.config import Config, made_by
 from gump.experiment.device import device_name, fabric_on, peak_memory, reset_peak_memory
 from gump.experiment.feed import Feed, GraphFeed, LinkFeed, NodeFeed
@@ -33,7 +33,7 @@ from gump.experiment.splits import Splits
 from gump.experiment.store import GraphStore, TransformedStore
 from gump.experiment.task import TASKS
 from gump.experiment.trained import save_trained
-from gump.experiment.trainer import SAVE_EVERY_S, Trainer
+from gump.experiment.trainer import Trainer
 from gump.experiment.vertex_store import VertexStore
 from gump.experiment.watch import Watch
 from gump.kernels import LAUNCHED, has_triton
