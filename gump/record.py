@@ -7,7 +7,7 @@ import math
 import os
 import re
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Self
@@ -70,9 +70,14 @@ class Record:
         """The rule by which the number counts, the setting ``train.select``; by loss in records that are older than it."""
         return str(self.settings.get("train", {}).get("select", RULES[0]))
 
+    @property
+    def title(self) -> str:
+        """The name of the configuration with what was set otherwise."""
+        return title_of(self.name, self.variant)
+
     def path(self, root: str | os.PathLike[str]) -> Path:
         """Where the record lies under a folder of records."""
-        return Path(root) / self.name / self.variant / f"{self.index:03d}.json"
+        return record_path(root, self.name, self.variant, self.index)
 
     def save(self, root: str | os.PathLike[str]) -> Path:
         """Writes the record under a folder of records; a reader sees the old file or the new one, never half of one."""
@@ -93,6 +98,50 @@ class Record:
         if content.get("format") != FORMAT:
             raise ValueError(f"{path} must have format {FORMAT} (got {content.get('format')})")
         return cls(**content)
+
+
+def title_of(name: str, variant: str) -> str:
+    """The name of a configuration with what was set otherwise."""
+    return f"{name} [{variant}]" if variant else name
+
+
+def record_path(root: str | os.PathLike[str], name: str, variant: str, index: int) -> Path:
+    """Where the record of a run lies under a folder of records."""
+    return Path(root) / name / variant / f"{index:03d}.json"
+
+
+def format_indices(indices: Iterable[int]) -> str:
+    """Writes numbers of runs as :func:`parse_indices` reads them, in their order.
+
+    Example:
+        >>> format_indices([0, 1, 2, 3, 7])
+        '0-3,7'
+    """
+    parts: list[list[int]] = []
+    for i in indices:
+        if parts and parts[-1][-1] == i - 1:
+            parts[-1].append(i)
+        else:
+            parts.append([i])
+    return ",".join(str(part[0]) if len(part) == 1 else f"{part[0]}-{part[-1]}" for part in parts)
+
+
+def parse_indices(text: str, num_runs: int | None = None) -> list[int]:
+    """Reads numbers of runs, of which there may be a number.
+
+    Example:
+        >>> parse_indices("0-3,7")
+        [0, 1, 2, 3, 7]
+    """
+    indices: list[int] = []
+    for part in text.split(","):
+        first, dash, last = part.strip().partition("-")
+        if not first.isdigit() or (dash and not last.isdigit()) or (dash and int(last) < int(first)):
+            raise ValueError(f"'--splits' must be numbers and ranges such as 0-9,12 (got '{text}')")
+        if num_runs is not None and int(last or first) >= num_runs:
+            raise ValueError(f"'--splits' must be below the protocol's number of runs, {num_runs} (got {last or first})")
+        indices += range(int(first), int(last or first) + 1)
+    return list(dict.fromkeys(indices))
 
 
 def load_records(root: str | os.PathLike[str]) -> list[Record]:

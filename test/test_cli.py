@@ -15,7 +15,8 @@ from typer.testing import CliRunner
 
 from gump.cli import app
 from gump.cli.run import _hint
-from gump.experiment.listing import BENCHMARKS, TABLES
+from gump.experiment.find_graphs import BENCHMARKS
+from gump.experiment.listing import TABLES
 from gump.record import Record, load_records
 
 Call = Callable[..., Any]

@@ -18,7 +18,8 @@ from gump.datasets import TRANSFER_TASKS
 from gump.diagnostics.bottleneck import bottleneck
 from gump.diagnostics.memory import memory
 from gump.diagnostics.verdict import verdict
-from gump.experiment.diagnose import MAX_TRANSFER, NUMBERS, diagnose, find_graphs
+from gump.experiment.diagnose import NUMBERS, diagnose
+from gump.experiment.find_graphs import MAX_TRANSFER, find_graphs
 from gump.nn import GUMP
 
 Call = Callable[..., Any]

@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 from gump.cli import app
 from gump.experiment.config import load_config, make_configs
-from gump.experiment.run import parse_indices
 from gump.experiment.settings import parse_assignment
+from gump.record import parse_indices
 
 ROOT = Path(__file__).parent.parent
 PAGES = {path.relative_to(ROOT).as_posix(): path.read_text() for path in (ROOT / "README.md", *sorted(ROOT.glob("docs/*.md")))}

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gump.record import Record, load_records, write_atomically
+from gump.record import Record, format_indices, load_records, parse_indices, record_path, write_atomically
 
 
 def record(**changes: object) -> Record:
@@ -63,3 +63,31 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path, mon
         write_atomically(path, b"new")
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize(
+    ("text", "indices"), [("3", [3]), ("0-2", [0, 1, 2]), ("0-1,5, 7-8", [0, 1, 5, 7, 8]), ("4-4", [4]), ("2,0-3,2", [2, 0, 1, 3])]
+)
+def test_numbers_of_runs_are_numbers_and_ranges_each_once(text: str, indices: list[int]) -> None:
+    assert parse_indices(text) == indices
+
+
+@pytest.mark.parametrize("text", ["", "a", "3-", "-3", "5-2", "1,,2", "1-2-3", "1.5"])
+def test_what_is_no_number_of_a_run_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="'--splits' must be numbers and ranges such as 0-9,12"):
+        parse_indices(text)
+
+
+@pytest.mark.parametrize(("indices", "text"), [([3], "3"), ([0, 1, 2, 5], "0-2,5"), ([4, 5, 0], "4-5,0"), ([], "")])
+def test_numbers_of_runs_are_written_as_they_are_read(indices: list[int], text: str) -> None:
+    assert format_indices(iter(indices)) == text
+    assert not text or parse_indices(text) == indices
+
+
+def test_a_title_names_what_was_set_otherwise() -> None:
+    assert record().title == "tu/x"
+    assert record(variant="train.epochs=2").title == "tu/x [train.epochs=2]"
+
+
+def test_where_a_record_lies_is_known_before_there_is_one(tmp_path: Path) -> None:
+    assert record_path(tmp_path, "tu/x", "a=1", 3) == record(variant="a=1").path(tmp_path)

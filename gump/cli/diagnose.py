@@ -26,7 +26,7 @@ def diagnose(
     Example: gump diagnose NCI1 --index 7
     """
     from gump.experiment.diagnose import diagnose as run
-    from gump.experiment.diagnose import find_graphs
+    from gump.experiment.find_graphs import find_graphs
 
     with plain_errors():
         with warnings.catch_warnings(record=True) as told:

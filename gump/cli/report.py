@@ -46,7 +46,7 @@ def report(
 
 def _planned(folder: Path) -> list[Record]:
     """Of every configuration below a folder, with every point of its sweep, a record without results."""
-    from gump.experiment.config import load_config
+    from gump.experiment.config import load_configs
     from gump.record import Record
 
     if not folder.is_dir():
@@ -61,6 +61,5 @@ def _planned(folder: Path) -> list[Record]:
             published=config.published,
             provenance={"config": config.path, "search": config.is_search},
         )
-        for path in sorted(folder.rglob("*.toml"))
-        for config in load_config(path)
+        for config in load_configs([folder])
     ]

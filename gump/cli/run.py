@@ -16,7 +16,7 @@ from gump.cli.console import LINE_S, bars, check_out, now_and_then, plain_errors
 
 if TYPE_CHECKING:
     from gump.experiment.config import Config
-    from gump.experiment.run import Runner
+    from gump.experiment.record_folder import RecordFolder, Run
     from gump.experiment.watch import Watch
     from gump.record import Record
 
@@ -43,16 +43,17 @@ def run(
 
     Example: gump run configs/tu/mutag_gin_gump.toml --splits 0-4
     """
-    from gump.experiment.config import load_config
-    from gump.experiment.run import Runner, parse_indices, run_all
+    from gump.experiment.config import load_configs
+    from gump.experiment.record_folder import runs_of
+    from gump.experiment.run import Runner, run_all
     from gump.experiment.settings import parse_assignment
     from gump.experiment.watch import tensorboard_writer
+    from gump.record import parse_indices
 
     with plain_errors("interrupted; runs that are finished are kept, and the same command goes on from them"):
         check_out(records, option="--records")
         overrides = dict(parse_assignment(text) for text in set_ or [])
-        files = [file for path in configs for file in (sorted(path.rglob("*.toml")) if path.is_dir() else [path])]
-        loaded = [config for file in dict.fromkeys(map(Path.resolve, files)) for config in load_config(file, overrides)]
+        loaded = load_configs(configs, overrides)
         if not loaded:
             raise FileNotFoundError(f"there is no configuration in {', '.join(map(str, configs))}")
         if tensorboard and jobs > 1:
@@ -65,11 +66,11 @@ def run(
         indices = None if splits is None else parse_indices(splits, most)
         if jobs == devices == 1 and replicas is None and (hint := _hint(loaded, indices, device)) and _speaks():
             typer.echo(hint, err=True)
-        made = []
-        with _bars(sum(len(indices or range(config.protocol.num_runs)) for config in loaded)) as (watches, advance):
+        runs, made = runs_of(loaded, indices), []
+        with _bars(len(runs)) as (watches, advance):
             watches += tensorboard_writer(tensorboard)
             runner = Runner(records, device, devices, overwrite, watches, num_replicas=replicas, keep_weights=keep_weights)
-            there = _num_finished(runner, loaded, indices)
+            there = _num_finished(runner.folder, runs)
             for record in run_all(runner, loaded, indices, jobs):
                 made.append(record)
                 advance()
@@ -85,21 +86,21 @@ def run(
             raise typer.Exit(DIVERGED)
 
 
-def _num_finished(runner: Runner, configs: list[Config], indices: list[int] | None) -> int:
+def _num_finished(folder: RecordFolder, runs: list[Run]) -> int:
     """How many runs have a record already."""
-    runs = [(config, i) for config in configs for i in indices or range(config.protocol.num_runs)]
-    return sum(runner.path(*run).is_file() and not (runner.overwrite and runner.finished(*run) is None) for run in runs)
+    return sum(folder.path(*run).is_file() and not (folder.overwrite and folder.finished(*run) is None) for run in runs)
 
 
 def _hint(configs: list[Config], indices: list[int] | None, device: str) -> str:
     """What to say where runs would be trained one by one on a GPU that could train them side by side; else nothing."""
     import torch
 
+    from gump.experiment.record_folder import runs_of
     from gump.experiment.registry import obstacle_to_replicas
 
     if device == "cpu" or not torch.cuda.is_available() or all(obstacle_to_replicas(config.settings) for config in configs):
         return ""
-    num_runs = max(len(indices or range(config.protocol.num_runs)) for config in configs)
+    num_runs = max(len(runs_of([config], indices)) for config in configs)
     return (
         f"hint: --replicas {num_runs} trains these runs as one program, which on a GPU is many times faster, for a single run too"
     )

@@ -17,6 +17,9 @@ from gump.experiment.config import completed, made_by
 from gump.experiment.settings import differences
 from gump.record import write_atomically
 
+SAVE_EVERY_S = 10.0
+"""Seconds between checkpoints."""
+
 SHOWN = 500
 """How many characters a warning has at most for what differs."""
 

@@ -7,8 +7,9 @@ import itertools
 import json
 import math
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from gump.experiment.protocol import PROTOCOLS, SplitRule
 from gump.experiment.registry import DATASETS, ENCODINGS, HEADS, MODELS, TRANSFORMS, level_of, needs_out_channels
 from gump.experiment.settings import bind, blaming, suggestion
 from gump.experiment.training import Training, shared
+from gump.record import title_of
 
 SETTABLE = ("dataset", "protocol", "model", "head", "embedding", "train", "transform")
 WHEN = ("once", "batch")
@@ -54,19 +56,19 @@ class Config:
     @property
     def title(self) -> str:
         """The name with what was set otherwise."""
-        return f"{self.name} [{self.variant}]" if self.variant else self.name
+        return title_of(self.name, self.variant)
 
     @property
     def place(self) -> str:
         """Where the settings stand, for errors about them."""
         return self.path or self.title
 
-    @property
+    @cached_property
     def protocol(self) -> SplitRule:
         """The protocol."""
         return build(self.settings["protocol"], PROTOCOLS)
 
-    @property
+    @cached_property
     def training(self) -> Training:
         """The settings of the trainer."""
         return Training(**self.settings["train"])
@@ -88,6 +90,21 @@ def load_config(path: str | Path, overrides: Mapping[str, Any] | None = None) ->
         raise ValueError(f"{path} is not valid TOML: {error}") from error
     with blaming(path):
         return [replace(config, path=_shown(path)) for config in make_configs(_name(path), tables, overrides or {})]
+
+
+def load_configs(paths: Iterable[Path], overrides: Mapping[str, Any] | None = None) -> list[Config]:
+    """Reads configurations, each once.
+
+    Args:
+        paths: TOML files, or folders of them.
+        overrides: Settings that take precedence in all of them.
+    """
+    return [config for file in dict.fromkeys(map(Path.resolve, config_files(paths))) for config in load_config(file, overrides)]
+
+
+def config_files(paths: Iterable[Path]) -> list[Path]:
+    """The files among paths, and all TOML files below the folders among them."""
+    return [file for path in paths for file in (sorted(path.rglob("*.toml")) if path.is_dir() else [path])]
 
 
 def make_configs(name: str, tables: Mapping[str, Any], overrides: Mapping[str, Any] | None = None) -> list[Config]:
@@ -205,7 +222,7 @@ def _check_width(model: Mapping[str, Any], answers: bool) -> None:
 
 def made_by(settings: Mapping[str, Any]) -> dict[str, Any]:
     """The settings that a run depends on: all but what it is called and which of its epochs counts."""
-    train = {key: value for key, value in settings["train"].items() if key != "select"}
+    train = {key: value for key, value in settings.get("train", {}).items() if key != "select"}
     return {key: value for key, value in settings.items() if key != "title"} | {"train": train}
 
 

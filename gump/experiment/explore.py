@@ -13,7 +13,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import k_hop_subgraph, to_undirected
 
-from gump.experiment.diagnose import find_graphs
+from gump.experiment.find_graphs import find_graphs
 from gump.linalg.spectrum import laplacian_pseudo_inverse
 from gump.line_graph import EulerianLineGraph
 from gump.nn import GUMP
@@ -38,7 +38,7 @@ class Found(NamedTuple):
 
 
 def find_graph(name: str, index: int = 0) -> Found:
-    """Finds one graph by the name of what it is in, as :func:`gump.experiment.diagnose.find_graphs` knows it, and its number there."""
+    """Finds one graph by the name of what it is in, as :func:`gump.experiment.find_graphs.find_graphs` knows it, and its number there."""
     graphs = find_graphs(name)
     if not 0 <= index < len(graphs):
         raise ValueError(f"'--index' must be from 0 to {len(graphs) - 1} for {name} (got {index})")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 import torch
@@ -30,6 +30,18 @@ class Feed(Protocol):
     def test_index(self) -> Tensor:
         """A number for every answer of the test set, by which different systems tell what was asked."""
         ...
+
+
+def join_single(chunks: Sequence[Tensor], size: int) -> list[Tensor]:
+    """Has a last batch of a single graph join the one before, since batch norm cannot learn from it.
+
+    Args:
+        chunks: The numbers of the graphs of each batch, in the last dimension.
+        size: How many graphs the others have; where it is one, all stay as they are.
+    """
+    if len(chunks) > 1 and chunks[-1].size(-1) == 1 < size:
+        return [*chunks[:-2], torch.cat([*chunks[-2:]], dim=-1)]
+    return list(chunks)
 
 
 class GraphFeed:
@@ -61,13 +73,11 @@ class GraphFeed:
         self.repeats, self.shard, self.evaluated_at_once = repeats, shard, evaluated_at_once
 
     def train_batches(self, shuffle: torch.Generator) -> Iterator[Data]:
-        """One epoch of training; a last batch of a single graph joins the one before, since batch norm cannot learn from it."""
+        """One epoch of training, without a last batch of a single graph."""
         (rank, world), size = self.shard, self.batch_size
         for _ in range(self.repeats):
             order = self.split.train[torch.randperm(self.split.train.numel(), generator=shuffle)]
-            chunks = list(order.split(size))
-            if len(chunks) > 1 and chunks[-1].numel() == 1 < size:
-                chunks[-2:] = [torch.cat(chunks[-2:])]
+            chunks = join_single(order.split(size), size)
             yield from (self._batch(chunk[rank::world]) for chunk in chunks if chunk.numel() >= world)
 
     def batches(self, part: str) -> Iterator[Data]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from gump.experiment.diagnose import find_graphs
+from gump.experiment.find_graphs import find_graphs
 from gump.experiment.study import DEPTHS, WEIGHTS, jacobian_study
 
 CONTROLLED = ("GUMP", "GUMP (paper)", "GCN", "GIN", "DIGL", "SDRF", "FoSR", "GTR")
@@ -24,7 +24,7 @@ def jacobian_data(
     and the same. See :func:`gump.experiment.study.jacobian_study`.
 
     Args:
-        dataset: What to take a graph of, as :func:`gump.experiment.diagnose.find_graphs` knows it.
+        dataset: What to take a graph of, as :func:`gump.experiment.find_graphs.find_graphs` knows it.
         num_seeds: How many models are drawn at every depth.
         depths: The numbers of layers.
         hidden_channels: The width of all models.

@@ -5,30 +5,19 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Collection, Iterable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-from gump.datasets import load_molhiv, load_peptides, load_planetoid, load_tu, statistics
-from gump.datasets.dataset import Dataset
+from gump.datasets import statistics
 from gump.datasets.raw import NotHereError
-from gump.experiment.config import load_config
+from gump.experiment.config import config_files, load_config
+from gump.experiment.find_graphs import BENCHMARKS
 from gump.experiment.protocol import PROTOCOLS
 from gump.experiment.registry import MODELS, TRANSFORMS
 
 Rows = tuple[list[str], list[list[str]]]
 Track = Callable[[Collection[str], str], Iterable[str]]
 """Goes through names, of what the second argument says, and may show how far it is."""
-
-BENCHMARKS: dict[str, Callable[..., Dataset]] = {
-    **{name: partial(load_tu, name) for name in ("MUTAG", "PROTEINS", "ENZYMES", "NCI1", "NCI109")},
-    "Peptides-func": partial(load_peptides, "functional"),
-    "Peptides-struct": partial(load_peptides, "structural"),
-    "ogbg-molhiv": load_molhiv,
-    **{name: partial(load_planetoid, name) for name in ("Cora", "CiteSeer", "PubMed")},
-}
-"""The datasets of the paper's tables."""
-
 
 COUNTED = ("type", "num_graphs", "avg_nodes", "avg_edges", "avg_arcs", "max_degree", "num_features", "num_targets")
 
@@ -70,7 +59,7 @@ def plain_words(text: str) -> str:
 
 def _configs(folder: Path, _: Track) -> Rows:
     rows = []
-    for path in sorted(folder.rglob("*.toml")):
+    for path in config_files([folder]) if folder.is_dir() else []:
         config = load_config(path)[0]
         value, interval = config.published.get("value"), config.published.get("interval")
         rows.append([str(path), "" if value is None else f"{value}" + ("" if interval is None else f" ± {interval}")])

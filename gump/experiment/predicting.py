@@ -17,11 +17,11 @@ from gump.datasets.molecule import ATOM_SIZES, Molecule, bare_molecule, molecule
 from gump.datasets.smiles import smiles_column
 from gump.datasets.table import Table, is_table, read_table, shown_lines
 from gump.experiment.config import build
+from gump.experiment.device import fabric_on
 from gump.experiment.diagnose import find_graphs, is_file
 from gump.experiment.registry import DATASETS
 from gump.experiment.task import TASKS
 from gump.experiment.trained import AT_ONCE, Trained, load_trained
-from gump.experiment.workshop import fabric_on
 
 READ_AT_ONCE = 10_000
 """Molecules that are read before they are asked about, so that memory is bounded and all cores have work."""

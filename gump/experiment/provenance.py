@@ -16,6 +16,7 @@ import torchmetrics
 from lightning_fabric import Fabric
 
 import gump
+from gump.experiment.device import device_name
 from gump.kernels import LAUNCHED
 
 
@@ -36,12 +37,6 @@ def provenance(fabric: Fabric) -> dict[str, Any]:
         "precision": fabric.strategy.precision.precision,
         "host": platform.node(),
     }
-
-
-def device_name(device: torch.device) -> str:
-    """What kind of device it is, and which."""
-    name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.processor() or "cpu"
-    return f"{device.type}: {name}"
 
 
 @cache

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -13,16 +13,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gump.experiment.checkpoint import read_checkpoint, write_checkpoint
+from gump.experiment.checkpoint import SAVE_EVERY_S, read_checkpoint, write_checkpoint
+from gump.experiment.feed import join_single
 from gump.experiment.model import base_parameters
 from gump.experiment.padded import Layout
 from gump.experiment.progress import Evaluation, Progress
 from gump.experiment.protocol import Split, run_seed
-from gump.experiment.recording import RecordedSteps, Step, Store, can_be_recorded
+from gump.experiment.recorded_steps import RecordedSteps, ReplicaStore, Step, can_be_recorded
 from gump.experiment.replicas import Replicas
 from gump.experiment.stacked_adam import StackedAdam
 from gump.experiment.task import Task
 from gump.experiment.training import PER_REPLICA, Training, cosine, shared
+from gump.experiment.watch import EpochWatch
 
 EVALUATED_AT_ONCE = 64
 """Graphs of every replica in a batch when nothing is learned."""
@@ -59,13 +61,13 @@ class ReplicaTrainer:
     def __init__(
         self,
         models: Sequence[torch.nn.Module],
-        store: Store,
+        store: ReplicaStore,
         splits: Sequence[Split],
         task: Task,
         training: Training | Sequence[Training],
         seed: int,
         indices: Sequence[int],
-        save_every_s: float = 10.0,
+        save_every_s: float = SAVE_EVERY_S,
         record_steps: bool | None = None,
         keep_weights: bool = False,
     ) -> None:
@@ -99,8 +101,8 @@ class ReplicaTrainer:
         groups = [
             {
                 "params": [p for name, p in parameters.items() if name in base],
-                "lr": [t.lr if t.base_lr is None else t.base_lr for t in each],
-                "weight_decay": [t.weight_decay if t.base_weight_decay is None else t.base_weight_decay for t in each],
+                "lr": [t.lr_of_base for t in each],
+                "weight_decay": [t.weight_decay_of_base for t in each],
             },
             {
                 "params": [p for name, p in parameters.items() if name not in base],
@@ -111,9 +113,7 @@ class ReplicaTrainer:
         t = self.training
         return StackedAdam([group for group in groups if group["params"]], t.optimizer == "adamw", t.clip)
 
-    def fit(
-        self, checkpoint: Path | None = None, identity: str = "", watch: Callable[[int, dict[str, float]], None] | None = None
-    ) -> list[Progress]:
+    def fit(self, checkpoint: Path | None = None, identity: str = "", watch: EpochWatch | None = None) -> list[Progress]:
         """Trains all runs to their ends.
 
         Args:
@@ -177,10 +177,7 @@ class ReplicaTrainer:
                     for train, g in zip(self.parts["train"], generators, strict=True)
                 ]
             )
-            parts = self.store.chunks(order, size)
-            if len(parts) > 1 and parts[-1].size(1) == 1 < size:
-                parts[-2:] = [torch.cat(parts[-2:], dim=1)]
-            chunks += parts
+            chunks += join_single(self.store.chunks(order, size), size)
         return chunks
 
     def _evaluate(self, part: str) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -255,7 +252,7 @@ class ReplicaTrainer:
         self.kept = state.get("kept", self.kept)
 
 
-def _learn(replicas: Replicas, optimizer: StackedAdam, store: Store, task: Task, index: Tensor, layout: Layout) -> Tensor:
+def _learn(replicas: Replicas, optimizer: StackedAdam, store: ReplicaStore, task: Task, index: Tensor, layout: Layout) -> Tensor:
     """Takes a step on one batch for each replica; returns their losses."""
     optimizer.zero_grad()
     batch = store.batch(index, layout)
@@ -266,6 +263,6 @@ def _learn(replicas: Replicas, optimizer: StackedAdam, store: Store, task: Task,
 
 
 @torch.no_grad()
-def _answer(replicas: Replicas, store: Store, index: Tensor, layout: Layout) -> Tensor:
+def _answer(replicas: Replicas, store: ReplicaStore, index: Tensor, layout: Layout) -> Tensor:
     """The answers of every replica to its own batch."""
     return replicas(store.batch(index, layout))

@@ -11,7 +11,7 @@ from torch.func import functional_call, stack_module_state
 
 from gump.experiment.model import input_names, penalty
 from gump.experiment.padded import PaddedBatch
-from gump.experiment.products import parts_for
+from gump.experiment.summed_in_parts import parts_for
 from gump.line_graph import EulerianLineGraph
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
 from dataclasses import dataclass
 from multiprocessing import get_context
@@ -14,14 +14,12 @@ from typing import Any
 
 import torch
 
-from gump.experiment.checkpoint import read_checkpoint, tidy
-from gump.experiment.config import Config, completed, made_by, side_by_side
-from gump.experiment.registry import code_of, obstacle_to_replicas
-from gump.experiment.settings import differences
-from gump.experiment.trained import kept_by
-from gump.experiment.trainer import SAVE_EVERY_S
+from gump.experiment.checkpoint import SAVE_EVERY_S, tidy
+from gump.experiment.config import Config, made_by, side_by_side
+from gump.experiment.record_folder import RecordFolder, Run, configs_of, runs_of
+from gump.experiment.registry import obstacle_to_replicas
 from gump.experiment.watch import Watch
-from gump.experiment.workshop import Run, Workshop, configs_of, warn_of_other_code
+from gump.experiment.workshop import Workshop, warn_of_other_code
 from gump.record import Record
 
 
@@ -37,7 +35,6 @@ class Runner:
         num_devices: How many of them; each training batch is shared among them.
         overwrite: Whether to replace records that were made with other settings, or with other code of models and transforms from outside.
         watches: Called after every epoch.
-        data_root: The folder of raw data, by default as the loaders find it.
         save_every_s: Seconds between checkpoints.
         num_replicas: How many runs to train side by side as one program; by default each is trained by itself, in a loop that one can read.
         keep_weights: Whether runs leave the weights of the epoch that counts beside their records, for :func:`gump.experiment.trained.load_trained`.
@@ -48,108 +45,56 @@ class Runner:
     num_devices: int = 1
     overwrite: bool = False
     watches: Sequence[Watch] = ()
-    data_root: Path | None = None
     save_every_s: float = SAVE_EVERY_S
     num_replicas: int | None = None
     keep_weights: bool = False
 
-    def run(self, config: Config, indices: Iterable[int] | None = None) -> Iterator[Record]:
-        """Makes the records of a configuration, of all its runs or of those with these numbers."""
-        return self.run_side_by_side([Run(config, i) for i in (range(config.protocol.num_runs) if indices is None else indices)])
+    @property
+    def folder(self) -> RecordFolder:
+        """Where the records lie, and which of them count."""
+        return RecordFolder(self.records, self.overwrite, self.keep_weights)
 
-    def run_side_by_side(self, runs: Sequence[Run]) -> Iterator[Record]:
-        """Makes the records of runs of one configuration, or of several that can be trained side by side."""
-        places = {self.path(*run): run for run in runs}
-        known = {path: record for path, run in places.items() if (record := self.finished(*run))}
-        missing = [run for path, run in places.items() if path not in known]
-        configs = configs_of(runs)
-        workshop = Workshop(configs, self) if missing else None
-        if not missing:
-            warn_of_other_code(configs[0], {path: record.provenance for path, record in known.items()})
-        groups = workshop.groups(missing) if workshop else []
-        for path in (self.path(*run) for run in runs):
-            if workshop is not None and path not in known:
-                group = next(group for group in groups if places[path] in group)
-                known |= {self.path(*run): record for run, record in zip(group, workshop.train(group), strict=True)}
-            yield known[path]
-        for path, members in self.interrupted_groups(configs).items():
-            if known.keys() >= set(members):
-                tidy(path)
-
-    def finished(self, config: Config, index: int) -> Record | None:
-        """The record of a run, if there is one with these settings; those that are newer than the record had their defaults then.
-
-        What it is called, beside which published number it stands, and by which rule its epoch is selected is for the configuration to say, as
-        it is now.
-        """
-        path = self.path(config, index)
-        if not path.is_file():
-            return None
-        record = Record.load(path)
-        if self.overwrite and record.provenance.get("code", "") != code_of(config.settings):
-            return None
-        differing = differences(made_by(completed(record.settings)), json.loads(json.dumps(made_by(config.settings))))
-        if self.keep_weights and not differing and record.status == "finished":
-            rule = config.training.select
-            if kept_by(path.with_suffix(".pt")) != rule:
-                if self.overwrite:
-                    return None
-                raise ValueError(
-                    f"{path} has no weights of the epoch that counts by '{rule}' beside it; pass --overwrite to train it again, or another --records"
-                )
-        if not differing:
-            tidy(path.with_suffix(".ckpt"))
-            said = record.settings.get("title"), record.select, record.published
-            now = config.settings.get("title"), config.training.select, json.loads(json.dumps(config.published))
-            if differences(list(said), list(now)):
-                record.settings.pop("title", None)
-                record.settings = ({"title": now[0]} if now[0] else {}) | record.settings
-                record.settings["train"]["select"], record.published = now[1:]
-                record = Record.load(record.save(self.records))
-            return record
-        if self.overwrite:
-            return None
-        raise ValueError(
-            f"{path} was made with other settings ({', '.join(differing[:3])}); pass --overwrite to replace it, or another --records"
+    def workshop(self, configs: Sequence[Config]) -> Workshop:
+        """What trains runs of one configuration, or of several that can be trained side by side."""
+        return Workshop(
+            configs,
+            self.folder,
+            device=self.device,
+            num_devices=self.num_devices,
+            num_replicas=self.num_replicas,
+            watches=self.watches,
+            save_every_s=self.save_every_s,
         )
 
-    def path(self, config: Config, index: int) -> Path:
-        """Where the record of a run lies."""
-        return Record(config.name, index, {}, "", config.variant).path(self.records)
+    def run(self, config: Config, indices: Iterable[int] | None = None) -> Iterator[Record]:
+        """Makes the records of a configuration, of all its runs or of those with these numbers."""
+        return self.run_side_by_side(runs_of([config], indices))
 
-    def interrupted_groups(self, configs: Sequence[Config]) -> dict[Path, list[Path]]:
-        """The checkpoints of runs that were trained side by side, with where the records of these runs will lie.
+    def run_side_by_side(self, runs: Sequence[Run], known: Mapping[Path, Record] | None = None) -> Iterator[Record]:
+        """Makes the records of runs of one configuration, or of several that can be trained side by side.
 
-        That of runs of several configurations lies with the first of them.
+        Args:
+            runs: The runs.
+            known: Records that :meth:`gump.experiment.record_folder.RecordFolder.finished` has found among theirs, by where they lie.
         """
-        groups = {}
-        for folder in dict.fromkeys(self.path(config, 0).parent for config in configs):
-            for path in sorted(folder.glob("[0-9]*[-+][0-9]*.ckpt")):
-                if found := read_checkpoint(path):
-                    made = json.loads(found["identity"])
-                    one = [path.with_name(f"{index:03d}.json") for index in made.get("indices", [])]
-                    groups[path] = one or [self.records / name for name in made["records"]]
-                else:
-                    tidy(path)
-        return groups
-
-
-def parse_indices(text: str, num_runs: int | None = None) -> list[int]:
-    """Reads numbers of runs, of which there may be a number.
-
-    Example:
-        >>> parse_indices("0-3,7")
-        [0, 1, 2, 3, 7]
-    """
-    indices: list[int] = []
-    for part in text.split(","):
-        first, dash, last = part.strip().partition("-")
-        if not first.isdigit() or (dash and not last.isdigit()) or (dash and int(last) < int(first)):
-            raise ValueError(f"'--splits' must be numbers and ranges such as 0-9,12 (got '{text}')")
-        if num_runs is not None and int(last or first) >= num_runs:
-            raise ValueError(f"'--splits' must be below the protocol's number of runs, {num_runs} (got {last or first})")
-        indices += range(int(first), int(last or first) + 1)
-    return list(dict.fromkeys(indices))
+        folder = self.folder
+        places = {folder.path(*run): run for run in runs}
+        found = {path: (known or {}).get(path) or folder.finished(*run) for path, run in places.items()}
+        done = {path: folder.settle(*places[path], record) for path, record in found.items() if record}
+        missing = [run for path, run in places.items() if path not in done]
+        configs = configs_of(runs)
+        workshop = self.workshop(configs) if missing else None
+        if not missing:
+            warn_of_other_code(configs[0], {path: record.provenance for path, record in done.items()})
+        groups = workshop.groups(missing) if workshop else []
+        for path in (folder.path(*run) for run in runs):
+            if workshop is not None and path not in done:
+                group = next(group for group in groups if places[path] in group)
+                done |= {folder.path(*run): record for run, record in zip(group, workshop.train(group), strict=True)}
+            yield done[path]
+        for path, members in folder.interrupted_groups(configs).items():
+            if done.keys() >= set(members):
+                tidy(path)
 
 
 def run_all(runner: Runner, configs: Sequence[Config], indices: Sequence[int] | None = None, num_jobs: int = 1) -> Iterator[Record]:
@@ -164,29 +109,47 @@ def run_all(runner: Runner, configs: Sequence[Config], indices: Sequence[int] | 
         indices: The numbers of the runs, by default all of each protocol.
         num_jobs: How many processes share the work, with one thread each. They have no watches.
     """
-    runs = [Run(config, i) for config in configs for i in (range(config.protocol.num_runs) if indices is None else indices)]
+    runs = runs_of(configs, indices)
     titles: dict[str, Config] = {}
     for config in configs:
         if made_by(titles.setdefault(config.title, config).settings) != made_by(config.settings):
             raise ValueError(
                 f"'configs' must have names of their own, for their records' sake (got {config.title} with different settings)"
             )
+    known: dict[Path, Record] = {}
+    folder = runner.folder
     for config, index in runs:
         if index >= config.protocol.num_runs:
             raise ValueError(
                 f"'--splits' must be below the protocol's number of runs, {config.protocol.num_runs} (got {index} for {config.title})"
             )
-        missing = runner.finished(config, index) is None
-        if missing and runner.num_replicas and (obstacle := obstacle_to_replicas(config.settings)):
+        if (path := folder.path(config, index)) in known:
+            continue
+        if record := folder.finished(config, index):
+            known[path] = record
+        elif runner.num_replicas and (obstacle := obstacle_to_replicas(config.settings)):
             raise ValueError(f"{obstacle}, for {config.title}")
     if num_jobs == 1 or not runs:
         for family in _families(runs):
-            yield from runner.run_side_by_side(family)
-        return
+            yield from runner.run_side_by_side(family, known)
+    else:
+        yield from _run_in_processes(runner, runs, known, num_jobs)
+
+
+def _run_in_processes(runner: Runner, runs: Sequence[Run], known: Mapping[Path, Record], num_jobs: int) -> Iterator[Record]:
+    """Makes the records of runs, several at a time."""
+    folder = runner.folder
+    places = {folder.path(*run): run for run in runs}
+    done = {path: folder.settle(*places[path], record) for path, record in known.items()}
+    missing = [run for path, run in places.items() if path not in done]
     silent = dataclasses.replace(runner, watches=())
     with ProcessPoolExecutor(num_jobs, get_context("spawn"), initializer=torch.set_num_threads, initargs=(1,)) as pool:
         try:
-            yield from pool.map(_run_one, itertools.repeat(silent), *zip(*runs, strict=True))
+            made = pool.map(_run_one, itertools.repeat(silent), *zip(*missing, strict=True)) if missing else iter(())
+            for path in (folder.path(*run) for run in runs):
+                if path not in done:
+                    done[path] = next(made)
+                yield done[path]
         except BrokenExecutor as error:
             raise ChildProcessError(
                 "a process was ended from outside, perhaps for want of memory; finished runs are kept, and fewer --jobs need less"
@@ -209,10 +172,10 @@ def _families(runs: Sequence[Run]) -> list[list[Run]]:
 
 def _run_one(runner: Runner, config: Config, index: int) -> Record:
     """Makes one record in a process that keeps the data of what it worked on last."""
-    if record := runner.finished(config, index):
-        return record
+    if record := runner.folder.finished(config, index):  # by now, through another command
+        return runner.folder.settle(config, index, record)
     if _LAST.get("common") != (common := side_by_side(config.settings)):
-        _LAST.update(common=common, workshop=Workshop([config], runner))
+        _LAST.update(common=common, workshop=runner.workshop([config]))
     workshop: Workshop = _LAST["workshop"]
     return workshop.train([Run(config, index)])[0]
 

@@ -9,6 +9,7 @@ import types
 import typing
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from typing import Any, Literal
 
 NONE = "none"
@@ -52,6 +53,7 @@ def bind(table: str, settings: Mapping[str, Any], function: Callable[..., Any], 
     return {name: bound[name] for name in parameters}
 
 
+@cache
 def _hints(function: Callable[..., Any]) -> dict[str, Any]:
     """The types of a function's arguments, as far as they can be told."""
     try:

@@ -15,19 +15,14 @@ from lightning_fabric import Fabric
 from torch import Tensor
 from torch.optim.lr_scheduler import LambdaLR, ReduceLROnPlateau
 
-from gump.experiment.checkpoint import read_checkpoint, write_checkpoint
+from gump.experiment.checkpoint import SAVE_EVERY_S, read_checkpoint, write_checkpoint
 from gump.experiment.feed import Feed
 from gump.experiment.model import base_parameters, penalty, predict
 from gump.experiment.progress import Evaluation, Progress
 from gump.experiment.protocol import run_seed
 from gump.experiment.task import Task
 from gump.experiment.training import Training, cosine
-
-SAVE_EVERY_S = 10.0
-"""Seconds between checkpoints."""
-
-Watch = Callable[[int, dict[str, float]], None]
-"""Called after every epoch with its number and its results."""
+from gump.experiment.watch import EpochWatch
 
 
 class Trainer:
@@ -70,7 +65,7 @@ class Trainer:
         self.keep_weights = keep_weights
         self.kept: dict[str, Tensor] = {}
 
-    def fit(self, checkpoint: Path | None = None, identity: str = "", watch: Watch | None = None) -> Progress:
+    def fit(self, checkpoint: Path | None = None, identity: str = "", watch: EpochWatch | None = None) -> Progress:
         """Trains to the end.
 
         Args:
@@ -194,10 +189,12 @@ def evaluate(module: torch.nn.Module, feed: Feed, part: str, task: Task) -> Eval
 def _optimizer(model: torch.nn.Module, training: Training) -> torch.optim.Optimizer:
     """Two groups: the base GNN with the embeddings, and the rest."""
     base = set(base_parameters(model))
-    base_lr = training.lr if training.base_lr is None else training.base_lr
-    base_decay = training.weight_decay if training.base_weight_decay is None else training.base_weight_decay
     groups = [
-        {"params": [p for p in model.parameters() if p in base], "lr": base_lr, "weight_decay": base_decay},
+        {
+            "params": [p for p in model.parameters() if p in base],
+            "lr": training.lr_of_base,
+            "weight_decay": training.weight_decay_of_base,
+        },
         {"params": [p for p in model.parameters() if p not in base], "lr": training.lr, "weight_decay": training.weight_decay},
     ]
     kind = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[training.optimizer]

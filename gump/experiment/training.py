@@ -110,6 +110,16 @@ class Training:
         if self.stop_at is not None and not math.isfinite(self.stop_at):
             raise ValueError(f"'train.stop_at' must be finite (got {self.stop_at})")
 
+    @property
+    def lr_of_base(self) -> float:
+        """The learning rate of the base GNN and of embeddings."""
+        return self.lr if self.base_lr is None else self.base_lr
+
+    @property
+    def weight_decay_of_base(self) -> float:
+        """The weight decay of the base GNN and of embeddings."""
+        return self.weight_decay if self.base_weight_decay is None else self.base_weight_decay
+
 
 def cosine(training: Training, epoch: int) -> float:
     """What the learning rate is multiplied with in an epoch, counted from zero, by the ``"cosine"`` schedule; one for all others."""

@@ -6,9 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from gump.experiment.config import Config
+from gump.record import record_path
 
 Watch = Callable[[Config, int, int, dict[str, float]], None]
 """Takes the configuration, the number of the run, the epoch and its results."""
+
+EpochWatch = Callable[[int, dict[str, float]], None]
+"""Takes the epoch and its results, where there is but one run, or one group of runs."""
 
 
 def tensorboard_writer(folder: Path | None) -> list[Watch]:
@@ -24,7 +28,7 @@ def tensorboard_writer(folder: Path | None) -> list[Watch]:
     def watch(config: Config, index: int, epoch: int, results: dict[str, float]) -> None:
         key = config.title, index
         if key not in writers:
-            writers[key] = SummaryWriter(str(folder / config.name / config.variant / f"{index:03d}"))
+            writers[key] = SummaryWriter(str(record_path(folder, config.name, config.variant, index).with_suffix("")))
         for name, value in results.items():
             writers[key].add_scalar(name, value, epoch)
         writers[key].flush()

@@ -3,30 +3,29 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import json
 import os
 import statistics
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 import torch
-from lightning_fabric import Fabric
 
 import gump
-from gump.experiment.checkpoint import read_checkpoint, tidy
+from gump.experiment.checkpoint import SAVE_EVERY_S, read_checkpoint, tidy
 from gump.experiment.config import Config, made_by
+from gump.experiment.device import device_name, fabric_on, peak_memory, reset_peak_memory
 from gump.experiment.feed import Feed, GraphFeed, LinkFeed, NodeFeed
-from gump.experiment.memory import peak_memory, reset_peak_memory
 from gump.experiment.model import build_model, start_at
 from gump.experiment.padded import PaddedStore
 from gump.experiment.preprocess import TransformedGraphs, prepare
 from gump.experiment.progress import Progress
 from gump.experiment.protocol import Split, run_seed
-from gump.experiment.provenance import device_name, provenance
-from gump.experiment.recording import Store
+from gump.experiment.provenance import provenance
+from gump.experiment.record_folder import RecordFolder, Run, configs_of
+from gump.experiment.recorded_steps import ReplicaStore
 from gump.experiment.registry import MODELS, code_of, obstacle_to_replicas, takes_line_graph
 from gump.experiment.replica_trainer import ReplicaTrainer
 from gump.experiment.settings import blaming
@@ -36,27 +35,12 @@ from gump.experiment.task import TASKS
 from gump.experiment.trained import save_trained
 from gump.experiment.trainer import Trainer
 from gump.experiment.vertex_store import VertexStore
+from gump.experiment.watch import Watch
 from gump.kernels import LAUNCHED, has_triton
-from gump.record import Record
-
-if TYPE_CHECKING:
-    from gump.experiment.run import Runner
-
+from gump.record import Record, format_indices
 
 FORMAT = 2
 """The version of what checkpoints hold."""
-
-
-class Run(NamedTuple):
-    """One run of a configuration, by the number of its split or seed."""
-
-    config: Config
-    number: int
-
-
-def configs_of(runs: Sequence[Run]) -> list[Config]:
-    """The configurations of runs, each once."""
-    return list({run.config.title: run.config for run in runs}.values())
 
 
 class Workshop:
@@ -64,14 +48,29 @@ class Workshop:
 
     Args:
         configs: The configurations, with equal :func:`gump.experiment.config.side_by_side`.
-        runner: Where, and in what way.
+        folder: Where their records lie.
+        device: ``"cpu"``, ``"cuda"`` or what Lightning Fabric knows besides.
+        num_devices: How many of them; each training batch is shared among them.
+        num_replicas: How many runs to train side by side as one program; by default each is trained by itself.
+        watches: Called after every epoch.
+        save_every_s: Seconds between checkpoints.
     """
 
-    def __init__(self, configs: Sequence[Config], runner: Runner) -> None:
-        self.configs, self.runner = list(configs), runner
+    def __init__(
+        self,
+        configs: Sequence[Config],
+        folder: RecordFolder,
+        device: str = "cpu",
+        num_devices: int = 1,
+        num_replicas: int | None = None,
+        watches: Sequence[Watch] = (),
+        save_every_s: float = SAVE_EVERY_S,
+    ) -> None:
+        self.configs, self.folder, self.num_replicas = list(configs), folder, num_replicas
+        self.watches, self.save_every_s = watches, save_every_s
         self.config, self.training = configs[0], configs[0].training  # for what all share
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # what torch asks for where it should repeat
-        self.fabric = fabric_on(runner.device, runner.num_devices, self.training.precision)
+        self.fabric = fabric_on(device, num_devices, self.training.precision)
         self.fabric.launch()
         self.line_graph = takes_line_graph(MODELS[self.config.settings["model"]["kind"]])
         self.code = code_of(self.config.settings)
@@ -81,16 +80,17 @@ class Workshop:
                 "in a loop of your own use torch.autocast, or .double() on model and features"
             )
         with blaming(self.config.place):
-            self.dataset = prepare(self.config.settings, self.line_graph, runner.data_root)
+            self.dataset = prepare(self.config.settings, self.line_graph)
         self.splits = Splits(self.dataset, self.config.protocol)
-        self._check_records()
+        self._checked: set[str] = set()
+        self._check_records(self.configs)
         self.store: GraphStore | TransformedStore | None = None
         self.evaluated_at_once = GraphFeed.EVALUATED_AT_ONCE
         if isinstance(self.dataset.graphs, TransformedGraphs):
             self.store, self.evaluated_at_once = TransformedStore(self.dataset.graphs, self.fabric.device), self.training.batch_size
         elif self.dataset.level in ("graph", "source"):
             self.store = GraphStore(self.dataset.graphs, self.fabric.device)
-        self._padded_store: Store | None = None
+        self._padded_store: ReplicaStore | None = None
 
     def groups(self, missing: Sequence[Run]) -> list[list[Run]]:
         """Divides runs into those that are trained side by side, in the order of the configurations and then of their numbers.
@@ -98,11 +98,11 @@ class Workshop:
         What was interrupted as a group goes on as that group, also if some of its records are written already: with dropout another group
         would be another draw.
         """
-        size, groups = self.runner.num_replicas or 1, []
-        folders = {self.runner.path(config, 0).parent: config for config in self.configs}
+        size, groups = self.num_replicas or 1, []
+        folders = {self.folder.path(config, 0).parent: config for config in self.configs}
         order = {config.title: position for position, config in enumerate(self.configs)}
-        left = {self.runner.path(*run): run for run in sorted(missing, key=lambda run: (order[run.config.title], run.number))}
-        for path, members in self.runner.interrupted_groups(self.configs).items():
+        left = {self.folder.path(*run): run for run in sorted(missing, key=lambda run: (order[run.config.title], run.number))}
+        for path, members in self.folder.interrupted_groups(self.configs).items():
             if len(members) > size or any(member.parent not in folders for member in members):
                 if any(member in left for member in members):
                     warnings.warn(
@@ -124,6 +124,7 @@ class Workshop:
 
     def train(self, runs: Sequence[Run]) -> list[Record]:
         """Trains runs, side by side or the only one by itself, and saves their records; one that is there stays as it is."""
+        self._check_records(configs_of(runs))
         try:
             return self._train(runs)
         except torch.OutOfMemoryError as error:
@@ -137,7 +138,7 @@ class Workshop:
         seed, task = self.config.protocol.seed, TASKS[self.dataset.task]
         reset_peak_memory(self.fabric.device)
         LAUNCHED.clear()
-        alone = self.runner.num_replicas is None  # on a GPU replicas add rows as they come, and so repeat up to rounding only
+        alone = self.num_replicas is None  # on a GPU replicas add rows as they come, and so repeat up to rounding only
         torch.use_deterministic_algorithms(self.training.deterministic and alone, warn_only=True)
         with blaming(self.config.place):
             splits = [self.splits[run.number] for run in runs]
@@ -152,14 +153,21 @@ class Workshop:
         checkpoint, identity, shown = self._checkpoint(runs), self._identity(runs), _shown(runs)
 
         def watch(epoch: int, results: dict[str, float]) -> None:
-            for each in self.runner.watches:
+            for each in self.watches:
                 each(shown, indices[0], epoch, results)
 
         if alone:
             feed = self._feed(splits[0], indices[0])
             trainer = Trainer(
-                *(models[0], feed, task, trainings[0], seed, indices[0], self.fabric, self.runner.save_every_s),
-                keep_weights=self.runner.keep_weights,
+                model=models[0],
+                feed=feed,
+                task=task,
+                training=trainings[0],
+                seed=seed,
+                index=indices[0],
+                fabric=self.fabric,
+                save_every_s=self.save_every_s,
+                keep_weights=self.folder.keep_weights,
             )
             progress, tests = [trainer.fit(checkpoint, identity, watch)], [feed.test_index]
             kept = [trainer.kept]
@@ -168,8 +176,15 @@ class Workshop:
         else:
             store, models = self._padded(), [model.to(self.fabric.device) for model in models]
             trainer_of_all = ReplicaTrainer(
-                *(models, store, splits, task, trainings, seed, indices, self.runner.save_every_s),
-                keep_weights=self.runner.keep_weights,
+                models=models,
+                store=store,
+                splits=splits,
+                task=task,
+                training=trainings,
+                seed=seed,
+                indices=indices,
+                save_every_s=self.save_every_s,
+                keep_weights=self.folder.keep_weights,
             )
             progress, tests = trainer_of_all.fit(checkpoint, identity, watch), [split.test for split in splits]
             kept = trainer_of_all.kept
@@ -177,25 +192,28 @@ class Workshop:
         for run, test_index, reached, weights in zip(runs, tests, progress, kept, strict=True):
             record = self._record(run, test_index.tolist(), reached, models[0])
             record.provenance |= _company(run, runs) | {"program": "plain" if alone else "replicas"}
-            if self.fabric.is_global_zero and self.runner.finished(*run) is None:
-                file = self.runner.path(*run).with_suffix(".pt")
+            if self.fabric.is_global_zero and self.folder.finished(*run) is None:
+                file = self.folder.path(*run).with_suffix(".pt")
                 if weights:
                     save_trained(file, run.config.settings, self.dataset, weights)
                 else:
                     file.unlink(missing_ok=True)  # of a run that this one replaces
-                path = record.save(self.runner.records)
+                path = record.save(self.folder.root)
                 if not reached.diverged:
                     path.with_suffix(".diverged.ckpt").unlink(missing_ok=True)  # of a run that this one replaces
         if self.fabric.is_global_zero:
             tidy(checkpoint)
             for run in runs:
-                self.runner.finished(*run)  # tidies up
+                tidy(self.folder.path(*run).with_suffix(".ckpt"))  # of one that was once trained by itself
         self.fabric.barrier()
-        return [Record.load(self.runner.path(*run)) for run in runs]
+        return [Record.load(self.folder.path(*run)) for run in runs]
 
-    def _check_records(self) -> None:
-        """Refuses to train runs beside others of the same configurations that were made on other data; warns if it was with other code."""
-        folders = [self.runner.path(config, 0).parent for config in self.configs]
+    def _check_records(self, configs: Sequence[Config]) -> None:
+        """Refuses to train runs beside others of the same configurations that were made on other data; warns if it was with other code.
+
+        A configuration is looked at once: later there are the records of runs that were trained here.
+        """
+        folders = [self.folder.path(config, 0).parent for config in configs if config.title not in self._checked]
         made = {path: Record.load(path).provenance for folder in folders for path in sorted(folder.glob("[0-9][0-9][0-9]*.json"))}
         for path, how in made.items():
             if (data := how.get("data", "")) and not self.dataset.fingerprint.startswith(data):
@@ -203,9 +221,10 @@ class Workshop:
                     f"{path} was made on other data than {self.dataset.name} has now; name another --records, or remove it"
                 )
         warn_of_other_code(self.config, made)
+        self._checked |= {config.title for config in configs}
 
     def _checkpoint(self, runs: Sequence[Run]) -> Path:
-        path, first, last = self.runner.path(*runs[0]).with_suffix(".ckpt"), runs[0].number, runs[-1].number
+        path, first, last = self.folder.path(*runs[0]).with_suffix(".ckpt"), runs[0].number, runs[-1].number
         if len(configs_of(runs)) > 1:
             return path.with_name(f"{first:03d}+{len(runs) - 1}.ckpt")
         return path if len(runs) == 1 else path.with_name(f"{first:03d}-{last:03d}.ckpt")
@@ -218,19 +237,19 @@ class Workshop:
         """
         made: dict[str, Any] = {"torch": torch.__version__, "gump": gump.__version__, "device": device_name(self.fabric.device)}
         made |= {"kernels": self.fabric.device.type == "cuda" and has_triton()}
-        made |= {"num_devices": self.fabric.world_size, "replicas": self.runner.num_replicas is not None, "format": FORMAT}
+        made |= {"num_devices": self.fabric.world_size, "replicas": self.num_replicas is not None, "format": FORMAT}
         made |= {"data": self.dataset.fingerprint} | ({"code": self.code} if self.code else {})
-        if self.runner.keep_weights:
+        if self.folder.keep_weights:
             made |= {"weights": [config.training.select for config in configs_of(runs)]}
         settings = [made_by(config.settings) for config in configs_of(runs)]
         if len(settings) == 1:
             made |= {"settings": settings[0], "indices": [run.number for run in runs]}
         else:
-            paths = [self.runner.path(*run).relative_to(self.runner.records).as_posix() for run in runs]
+            paths = [self.folder.path(*run).relative_to(self.folder.root).as_posix() for run in runs]
             made |= {"settings": settings, "records": paths}
         return json.dumps(made, sort_keys=True)
 
-    def _padded(self) -> Store:
+    def _padded(self) -> ReplicaStore:
         """The graphs as replicas take them."""
         if self.fabric.world_size > 1:
             raise ValueError("'--replicas' must be left out on several devices")
@@ -312,24 +331,5 @@ def _company(run: Run, runs: Sequence[Run]) -> dict[str, Any]:
     for config, number in runs:
         numbers.setdefault(config.title, []).append(number)
     own = [number for number in numbers.pop(run.config.title) if number != run.number]
-    others = {title: _ranges(found) for title, found in numbers.items()}
+    others = {title: format_indices(sorted(found)) for title, found in numbers.items()}
     return {"side_by_side_with": own} | ({"and_with": others} if others else {})
-
-
-def _ranges(numbers: Sequence[int]) -> str:
-    """Numbers of runs as ``--splits`` takes them."""
-    parts = []
-    for _, together in itertools.groupby(enumerate(sorted(numbers)), lambda pair: pair[1] - pair[0]):
-        first, *rest = (number for _, number in together)
-        parts.append(f"{first}-{rest[-1]}" if rest else str(first))
-    return ",".join(parts)
-
-
-def fabric_on(device: str, num_devices: int = 1, precision: Any = None) -> Fabric:
-    """Where and in what precision to compute; refuses what this machine has not."""
-    try:
-        return Fabric(accelerator=device, devices=num_devices, precision=precision)
-    except (RuntimeError, ValueError) as error:  # there is no such device here, or nowhere
-        if "recision" in str(error):
-            raise ValueError(f"'train.precision' must be one that Lightning Fabric knows (got {precision!r}): {error}") from error
-        raise ValueError(f"'device' must be one that this machine has (got {device!r}): {error}") from error

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from gump.record import Record
-from gump.report.labels import is_search, look_up, ranges
+from gump.record import Record, format_indices
+from gump.report.labels import is_search, look_up
 from gump.report.page import read_records
 from gump.report.paired import PairedDifference, common_runs, paired_difference
 from gump.report.statistics import SELECTED, TEST, VALIDATION, Summary, resolve
@@ -53,10 +53,10 @@ def against_first(records: Sequence[Sequence[Record]], rule: str = SELECTED) -> 
     for runs in others:
         _check_alike(first, runs)
         if (shared := len(common_runs(first, runs, rule, part))) < 2:
-            found = " and ".join(f"the runs {ranges(sorted(record.index for record in group))}" for group in (first, runs))
+            found = " and ".join(f"the runs {format_indices(sorted(record.index for record in group))}" for group in (first, runs))
             raise ValueError(
                 f"'records' must share two splits or more, which are runs with one index, one test set and a number by '{rule}' (got "
-                f"{shared} of {_title(first[0])} and {_title(runs[0])}, which have {found})"
+                f"{shared} of {first[0].title} and {runs[0].title}, which have {found})"
             )
         standings.append(_standing(runs, rule, part, paired_difference(runs, first, rule, part=part)))
     return standings
@@ -96,14 +96,10 @@ def _check_alike(first: Sequence[Record], others: Sequence[Record]) -> None:
         for key in keys:
             if key not in harmless:
                 x, y = (look_up(record.settings, key) for record in (a, b))
-                raise ValueError(f"'records' must {what} (got {key} {x!r} in {_title(a)} and {y!r} in {_title(b)})")
+                raise ValueError(f"'records' must {what} (got {key} {x!r} in {a.title} and {y!r} in {b.title})")
     if (a.metric, a.higher_is_better) != (b.metric, b.higher_is_better):
-        raise ValueError(f"'records' must have one measure (got {a.metric!r} in {_title(a)} and {b.metric!r} in {_title(b)})")
+        raise ValueError(f"'records' must have one measure (got {a.metric!r} in {a.title} and {b.metric!r} in {b.title})")
     prints = {data: record for record in (*first, *others) if (data := record.provenance.get("data"))}
     if len(prints) > 1:
-        found = " and ".join(f"{data} in {_title(record)}" for data, record in prints.items())
+        found = " and ".join(f"{data} in {record.title}" for data, record in prints.items())
         raise ValueError(f"'records' must be of the same data (got the fingerprints {found}); run them again on one of these")
-
-
-def _title(record: Record) -> str:
-    return f"{record.name} [{record.variant}]" if record.variant else record.name

@@ -6,10 +6,10 @@ import json
 import re
 import shlex
 import tomllib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from gump.record import Record
+from gump.record import Record, format_indices
 
 BASES = ("gcn", "gin")
 """The base GNNs by which the paper's table groups its methods; it ranks a method among those of the same base."""
@@ -102,7 +102,7 @@ def command(records: Sequence[Record]) -> str:
         alike.setdefault((config_path(record), *_place(record, len(group))), {})[group] = None
     settings = [word for pair in split_variant(records[0].variant).items() for word in ("--set", _assignment(records[0], *pair))]
     lines = [
-        shlex.join(["gump", "run", path, "--splits", ranges(runs), *place, *settings, "--records", AGAIN])
+        shlex.join(["gump", "run", path, "--splits", format_indices(runs), *place, *settings, "--records", AGAIN])
         for (path, *place), groups in alike.items()
         for runs in _as_cut(sorted(groups))
     ]
@@ -167,17 +167,6 @@ def _reads_otherwise(text: str) -> bool:
         return bool(tomllib.loads(f"value = {text}"))
     except tomllib.TOMLDecodeError:
         return text != text.strip()
-
-
-def ranges(indices: Iterable[int]) -> str:
-    """Numbers of runs as ``--splits`` reads them, such as ``"0-4,7"``."""
-    parts: list[list[int]] = []
-    for i in indices:
-        if parts and parts[-1][-1] == i - 1:
-            parts[-1].append(i)
-        else:
-            parts.append([i])
-    return ",".join(str(part[0]) if len(part) == 1 else f"{part[0]}-{part[-1]}" for part in parts)
 
 
 def _file(data: dict[str, Any]) -> str:

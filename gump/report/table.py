@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from gump.record import Record
+from gump.record import Record, parse_indices
 from gump.report.labels import Label, command, label
 from gump.report.statistics import COLUMNS, SELECTED, Summary
 from gump.report.sweep import find_points
@@ -254,8 +254,8 @@ def side_by_side(group: Sequence[Record]) -> str:
 
 def _company(provenance: Mapping[str, Any]) -> int:
     """With how many a run was trained, itself included: those of its configuration, and those of others, which are given as ``"0-4,7"``."""
-    parts = [part.split("-") for ranges in (provenance.get("and_with") or {}).values() for part in ranges.split(",")]
-    return 1 + len(provenance.get("side_by_side_with") or []) + sum(int(part[-1]) - int(part[0]) + 1 for part in parts)
+    others = (provenance.get("and_with") or {}).values()
+    return 1 + len(provenance.get("side_by_side_with") or []) + sum(len(parse_indices(numbers)) for numbers in others)
 
 
 def commit(record: Record) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from fake_configs import TINY, tiny_config, tiny_tables, write_toml
 
-from gump.experiment.config import complete, load_config, made_by, make_configs, side_by_side
+from gump.experiment.config import complete, config_files, load_config, load_configs, made_by, make_configs, side_by_side
 from gump.experiment.protocol import Official
 from gump.experiment.training import Training
 
@@ -284,3 +284,13 @@ def test_encodings_are_appended_to_what_models_read() -> None:
     [named] = make_configs("a", tiny_tables() | {"transform": [{"kind": "AddRandomWalkPE", "walk_length": 2, "attr_name": "none"}]})
     assert config.settings["transform"][0]["attr_name"] is None
     assert config.settings == named.settings
+
+
+def test_files_and_folders_of_configurations_are_read_each_once(tmp_path: Path) -> None:
+    first, second = (write_toml(tmp_path / f"configs/{name}.toml", tiny_tables()) for name in ("b", "deeper/a"))
+    (tmp_path / "configs/notes.txt").write_text("")
+    assert config_files([second, tmp_path]) == [second, first, second]
+    configs = load_configs([second, tmp_path, tmp_path / "configs"], {"train.epochs": 1})
+    assert [(config.name, config.training.epochs) for config in configs] == [("deeper/a", 1), ("b", 1)]
+    with pytest.raises(FileNotFoundError, match=r"missing\.toml does not exist; it should be a configuration such as"):
+        load_configs([tmp_path / "missing.toml"])

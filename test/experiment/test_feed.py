@@ -8,7 +8,7 @@ from torch_geometric.data import Data
 from gump import EulerianLineGraph
 from gump.datasets import fake_dataset
 from gump.datasets.dataset import Dataset
-from gump.experiment.feed import GraphFeed, LinkFeed, NodeFeed
+from gump.experiment.feed import GraphFeed, LinkFeed, NodeFeed, join_single
 from gump.experiment.protocol import Links, Official, Split
 from gump.experiment.store import GraphStore
 
@@ -38,6 +38,11 @@ def test_every_graph_comes_once_and_a_last_batch_of_one_joins(num_train: int, ba
     batches = list(graph_feed(num_train, batch_size).train_batches(shuffle()))
     assert [batch.num_graphs for batch in batches] == sizes
     assert torch.cat([batch.y for batch in batches]).sort().values.tolist() == list(range(num_train))
+
+
+def test_batches_of_several_replicas_join_as_those_of_one_do() -> None:
+    order = torch.arange(10).view(2, 5)
+    assert [chunk.tolist() for chunk in join_single(order.split(2, dim=1), 2)] == [[[0, 1], [5, 6]], [[2, 3, 4], [7, 8, 9]]]
 
 
 def test_the_order_is_that_of_the_generator() -> None:

@@ -30,3 +30,7 @@ def test_no_description_has_markup(name: str) -> None:
     for row in rows:
         assert row[1].endswith((".", ")")), row
         assert not any(mark in row[1] for mark in ("`", ":class:", ":obj:", ":math:", "https://", "\n")), row
+
+
+def test_where_there_is_no_folder_of_configurations_there_are_none(tmp_path: Path) -> None:
+    assert listing("configs", tmp_path / "configs") == (["configuration", "published"], [])

@@ -7,21 +7,21 @@ from typing import Any
 import pytest
 import torch
 
-import gump.experiment.products
 import gump.experiment.replica_trainer
 import gump.experiment.replicas
+import gump.experiment.summed_in_parts
 from gump.datasets import fake_dataset
 from gump.experiment.config import make_configs
 from gump.experiment.feed import GraphFeed
 from gump.experiment.model import build_model, predict
 from gump.experiment.padded import PaddedStore
 from gump.experiment.preprocess import prepare
-from gump.experiment.products import SummedInParts
 from gump.experiment.protocol import run_seed
-from gump.experiment.recording import can_be_recorded
+from gump.experiment.recorded_steps import can_be_recorded
 from gump.experiment.replica_trainer import ReplicaTrainer
 from gump.experiment.replicas import Replicas
 from gump.experiment.store import GraphStore
+from gump.experiment.summed_in_parts import SummedInParts
 from gump.experiment.task import TASKS
 from gump.experiment.trainer import Trainer
 from gump.experiment.training import PER_REPLICA
@@ -294,9 +294,9 @@ def test_gradients_that_are_summed_in_parts_are_the_same(name: str, monkeypatch:
         return torch.autograd.grad(stacked(batch).square().sum(), list(stacked.parameters.values()), allow_unused=True)
 
     expected, sums = gradients(), []
-    whole = gump.experiment.products._sum_of_products
-    monkeypatch.setattr(gump.experiment.products, "_sum_of_products", lambda *given: sums.append(given) or whole(*given))
-    monkeypatch.setattr(gump.experiment.products, "ROWS", 8)
+    whole = gump.experiment.summed_in_parts._sum_of_products
+    monkeypatch.setattr(gump.experiment.summed_in_parts, "_sum_of_products", lambda *given: sums.append(given) or whole(*given))
+    monkeypatch.setattr(gump.experiment.summed_in_parts, "ROWS", 8)
     monkeypatch.setattr(gump.experiment.replicas, "parts_for", lambda *_: SummedInParts())
     torch.testing.assert_close(gradients(), expected)
     assert sums

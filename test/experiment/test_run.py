@@ -16,11 +16,11 @@ from fake_configs import tiny_config, tiny_tables
 
 import gump
 from gump.datasets.dataset import Dataset
-from gump.experiment import preprocess, progress, provenance, workshop
+from gump.experiment import preprocess, progress, provenance, run, workshop
 from gump.experiment.checkpoint import write_checkpoint
 from gump.experiment.config import Config, load_config, make_configs
-from gump.experiment.memory import peak_memory
-from gump.experiment.run import Runner, parse_indices, run_all
+from gump.experiment.device import peak_memory
+from gump.experiment.run import Runner, run_all
 from gump.record import Record
 
 VARYING = ("time_s", "epoch_time_s", "peak_memory_bytes")
@@ -195,7 +195,7 @@ def test_a_record_older_than_a_setting_was_made_with_its_default(tmp_path: Path)
     config, other = (make_configs("test/tiny", tiny_tables(train={"epochs": 1, "clip": clip}) | walks)[0] for clip in ("none", 0.5))
     list(Runner(tmp_path).run(config, [0]))
     old = without(
-        path := Runner(tmp_path).path(config, 0), "train.clip", "train.select", "model.coin", "protocol.seed", "head.pool"
+        path := Runner(tmp_path).folder.path(config, 0), "train.clip", "train.select", "model.coin", "protocol.seed", "head.pool"
     )
     watched: list[int] = []
     [record] = Runner(tmp_path, watches=[counted(watched)]).run(config, [0])
@@ -203,9 +203,9 @@ def test_a_record_older_than_a_setting_was_made_with_its_default(tmp_path: Path)
     content = json.loads(old)
     del content["settings"]["transform"][0]["when"]
     path.write_text(json.dumps(content))
-    assert Runner(tmp_path).finished(config, 0)
+    assert Runner(tmp_path).folder.finished(config, 0)
     with pytest.raises(ValueError, match=r"made with other settings \(train.clip was None, is 0.5\)"):
-        Runner(tmp_path).finished(other, 0)
+        Runner(tmp_path).folder.finished(other, 0)
 
 
 def test_a_record_with_a_setting_that_is_none_any_more_is_another(tmp_path: Path) -> None:
@@ -214,7 +214,7 @@ def test_a_record_with_a_setting_that_is_none_any_more_is_another(tmp_path: Path
     record.settings["model"]["flavor"] = 3
     record.save(tmp_path)
     with pytest.raises(ValueError, match=r"made with other settings \(model.flavor was 3, is None\)"):
-        Runner(tmp_path).finished(config, 0)
+        Runner(tmp_path).folder.finished(config, 0)
 
 
 def test_the_records_that_are_shipped_are_those_of_the_configurations() -> None:
@@ -222,7 +222,7 @@ def test_the_records_that_are_shipped_are_those_of_the_configurations() -> None:
     runner, found = Runner(root / "records"), 0
     for path in sorted((root / "configs/transfer").glob("*.toml")):
         for config in load_config(path):
-            found += sum(runner.finished(config, index) is not None for index in range(config.protocol.num_runs))
+            found += sum(runner.folder.finished(config, index) is not None for index in range(config.protocol.num_runs))
     assert found == len(list((root / "records/transfer").rglob("*.json"))) > 0
 
 
@@ -232,7 +232,7 @@ def test_another_rule_of_selection_trains_nothing_and_is_that_of_the_record_from
     [first] = runner.run(tiny_config(), [0])
     [again] = runner.run(tiny_config(train={"select": "metric"}), [0])
     assert (first.select, again.select, len(watched)) == ("loss", "metric", 3)
-    assert Record.load(runner.path(tiny_config(), 0)) == again
+    assert Record.load(runner.folder.path(tiny_config(), 0)) == again
     again.settings["train"]["select"] = "loss"
     assert first == again
 
@@ -248,10 +248,30 @@ def test_title_and_published_number_are_as_the_configuration_has_them_now(title:
     assert (first.published, first.settings["title"], len(watched)) == ({"value": 50.0}, "first", 3)
     assert again.published["value"] == pytest.approx(99.123456789)
     assert again.settings.get("title", "") == title
-    changed = runner.path(tiny_config(), 0).stat().st_mtime_ns
+    changed = runner.folder.path(tiny_config(), 0).stat().st_mtime_ns
     list(runner.run(make_configs("test/tiny", tables)[0], [0]))
-    assert runner.path(tiny_config(), 0).stat().st_mtime_ns == changed, "what has not changed is not written"
-    assert Record.load(runner.path(tiny_config(), 0)) == again
+    assert runner.folder.path(tiny_config(), 0).stat().st_mtime_ns == changed, "what has not changed is not written"
+    assert Record.load(runner.folder.path(tiny_config(), 0)) == again
+
+
+def test_to_ask_whether_a_run_is_finished_changes_nothing(tmp_path: Path) -> None:
+    runner, renamed = Runner(tmp_path), make_configs("test/tiny", tiny_tables(published={"value": 50.0}) | {"title": "another"})[0]
+    [record] = runner.run(tiny_config(), [0])
+    (checkpoint := runner.folder.path(renamed, 0).with_suffix(".ckpt")).write_bytes(b"half")
+    before = runner.folder.path(renamed, 0).read_bytes()
+    assert runner.folder.finished(renamed, 0) == record
+    assert (runner.folder.path(renamed, 0).read_bytes(), checkpoint.is_file()) == (before, True)
+    assert runner.folder.settle(renamed, 0, record).settings["title"] == "another"
+    assert record.settings.get("title") is None
+    assert not checkpoint.is_file()
+
+
+@pytest.mark.parametrize("num_jobs", [1, 2])
+def test_a_record_that_is_there_is_read_once(num_jobs: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made, read, load = list(run_all(Runner(tmp_path), grid(train={"epochs": 1}))), [], Record.load
+    monkeypatch.setattr(Record, "load", lambda path: read.append(path) or load(path))
+    assert list(run_all(Runner(tmp_path), grid(train={"epochs": 1}), num_jobs=num_jobs)) == made
+    assert sorted(read) == sorted(tmp_path.rglob("*.json"))
 
 
 def alter_data(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -277,9 +297,21 @@ def test_runs_on_other_data_are_not_put_beside_each_other(tmp_path: Path, monkey
         ValueError, match=r"000\.json was made on other data than fake has now; name another --records, or remove it"
     ):
         list(runner.run(tiny_config(), [1]))
-    runner.path(tiny_config(), 0).unlink()
+    runner.folder.path(tiny_config(), 0).unlink()
     [second] = runner.run(tiny_config(), [0])
     assert second.provenance["data"] != first.provenance["data"]
+
+
+def test_a_process_that_has_its_data_ready_asks_what_the_records_of_another_configuration_were_made_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run, "_LAST", {})
+    first, second = grid()
+    list(Runner(tmp_path).run(second, [0]))
+    alter_data(monkeypatch)
+    run._run_one(Runner(tmp_path), first, 0)
+    with pytest.raises(ValueError, match=r"train\.lr=0\.05/000\.json was made on other data than fake has now"):
+        run._run_one(Runner(tmp_path), second, 1)
 
 
 def test_one_run_of_very_many_starts_at_once(tmp_path: Path) -> None:
@@ -534,19 +566,6 @@ def test_a_device_that_is_not_there_is_refused(tmp_path: Path) -> None:
         list(Runner(tmp_path, device="abacus").run(tiny_config(), [0]))
 
 
-@pytest.mark.parametrize(
-    ("text", "indices"), [("3", [3]), ("0-2", [0, 1, 2]), ("0-1,5, 7-8", [0, 1, 5, 7, 8]), ("4-4", [4]), ("2,0-3,2", [2, 0, 1, 3])]
-)
-def test_numbers_of_runs_are_numbers_and_ranges_each_once(text: str, indices: list[int]) -> None:
-    assert parse_indices(text) == indices
-
-
-@pytest.mark.parametrize("text", ["", "a", "3-", "-3", "5-2", "1,,2", "1-2-3", "1.5"])
-def test_what_is_no_number_of_a_run_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="'--splits' must be numbers and ranges such as 0-9,12"):
-        parse_indices(text)
-
-
 def test_runs_side_by_side_leave_the_records_that_each_would_leave_alone(tmp_path: Path) -> None:
     config = tiny_config(protocol={"num_runs": 5})
     alone = list(Runner(tmp_path / "alone").run(config))
@@ -575,10 +594,10 @@ def test_a_single_run_can_be_trained_by_the_program_of_replicas(tmp_path: Path, 
 def test_only_missing_runs_are_trained_side_by_side(tmp_path: Path) -> None:
     config = tiny_config(protocol={"num_runs": 3})
     list(Runner(tmp_path).run(config, [1]))
-    before = Runner(tmp_path).path(config, 1).read_bytes()
+    before = Runner(tmp_path).folder.path(config, 1).read_bytes()
     records = list(Runner(tmp_path, num_replicas=10).run(config))
     assert [record.index for record in records] == [0, 1, 2]
-    assert Runner(tmp_path).path(config, 1).read_bytes() == before
+    assert Runner(tmp_path).folder.path(config, 1).read_bytes() == before
 
 
 class Killed(BaseException):
@@ -940,7 +959,7 @@ def test_runs_beyond_the_protocol_are_refused_before_anything_is_trained(tmp_pat
 def test_a_run_that_diverged_leaves_its_last_good_state(tmp_path: Path) -> None:
     (record,) = Runner(tmp_path).run(tiny_config(train={"lr": 1e30}), [0])
     assert record.status == "diverged"
-    kept = Runner(tmp_path).path(tiny_config(train={"lr": 1e30}), 0).with_suffix(".diverged.ckpt")
+    kept = Runner(tmp_path).folder.path(tiny_config(train={"lr": 1e30}), 0).with_suffix(".diverged.ckpt")
     weights = torch.load(kept, weights_only=True)["model"]
     assert all(bool(value.isfinite().all()) for value in weights.values())
 

@@ -6,8 +6,8 @@ from torch import Tensor
 from torch.nn.functional import linear
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from gump.experiment import products
-from gump.experiment.products import SummedInParts
+from gump.experiment import summed_in_parts
+from gump.experiment.summed_in_parts import SummedInParts
 
 LAYERS = {
     "linear": linear,
@@ -20,14 +20,14 @@ LAYERS = {
 def taken(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
     """The shapes that were summed in parts, of eight rows each."""
     shapes: list[tuple[int, ...]] = []
-    whole = products._sum_of_products
+    whole = summed_in_parts._sum_of_products
 
     def noted(x: Tensor, grad: Tensor) -> Tensor:
         shapes.append(tuple(x.shape))
         return whole(x, grad)
 
-    monkeypatch.setattr(products, "ROWS", 8)
-    monkeypatch.setattr(products, "_sum_of_products", noted)
+    monkeypatch.setattr(summed_in_parts, "ROWS", 8)
+    monkeypatch.setattr(summed_in_parts, "_sum_of_products", noted)
     return shapes
 
 
@@ -124,7 +124,7 @@ def test_few_rows_and_what_is_no_product_of_two_matrices_are_left_alone(taken: l
 
 
 def test_it_is_for_a_few_models_on_a_gpu() -> None:
-    few, many = products.FEW, products.FEW + 1
-    assert isinstance(products.parts_for(few, torch.device("cuda")), SummedInParts)
-    assert not isinstance(products.parts_for(many, torch.device("cuda")), SummedInParts)
-    assert not isinstance(products.parts_for(few, torch.device("cpu")), SummedInParts)
+    few, many = summed_in_parts.FEW, summed_in_parts.FEW + 1
+    assert isinstance(summed_in_parts.parts_for(few, torch.device("cuda")), SummedInParts)
+    assert not isinstance(summed_in_parts.parts_for(many, torch.device("cuda")), SummedInParts)
+    assert not isinstance(summed_in_parts.parts_for(few, torch.device("cpu")), SummedInParts)

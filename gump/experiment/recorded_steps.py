@@ -18,7 +18,7 @@ QUANTILES = (0.5, 0.85, 1.0)
 """The shares of the batches for which there is a layout, from the smallest."""
 
 
-class Store(Protocol):
+class ReplicaStore(Protocol):
     """What batches are assembled from: graphs, or the vertices of one graph, by their numbers."""
 
     device: torch.device
@@ -60,7 +60,7 @@ class RecordedSteps:
         record: Whether to record, which needs a GPU; otherwise a step is run as it is.
     """
 
-    def __init__(self, steps: Mapping[str, Step], store: Store, record: bool) -> None:
+    def __init__(self, steps: Mapping[str, Step], store: ReplicaStore, record: bool) -> None:
         self.steps, self.store, self.record = steps, store, record
         self.layouts: dict[tuple[str, int], list[Layout]] = {}
         self._recorded: dict[tuple[str, int, Layout], _Recorded] = {}

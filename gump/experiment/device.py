@@ -1,17 +1,36 @@
-"""How much memory a run took."""
+"""Devices: where to compute, what they are called, and how much memory a run took there."""
 
 from __future__ import annotations
 
+import platform
 import sys
 from pathlib import Path
+from typing import Any
 
 import torch
+from lightning_fabric import Fabric
 
 PROCESS = Path("/proc/self")
 """Where Linux tells about a process."""
 
 RESIDENT_PEAK = "5"
 """What makes Linux forget the largest resident size of a process when it is written to ``clear_refs``."""
+
+
+def fabric_on(device: str, num_devices: int = 1, precision: Any = None) -> Fabric:
+    """Where and in what precision to compute; refuses what this machine has not."""
+    try:
+        return Fabric(accelerator=device, devices=num_devices, precision=precision)
+    except (RuntimeError, ValueError) as error:  # there is no such device here, or nowhere
+        if "recision" in str(error):
+            raise ValueError(f"'train.precision' must be one that Lightning Fabric knows (got {precision!r}): {error}") from error
+        raise ValueError(f"'device' must be one that this machine has (got {device!r}): {error}") from error
+
+
+def device_name(device: torch.device) -> str:
+    """What kind of device it is, and which."""
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.processor() or "cpu"
+    return f"{device.type}: {name}"
 
 
 def reset_peak_memory(device: torch.device) -> None:

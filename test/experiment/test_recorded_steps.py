@@ -5,7 +5,7 @@ from torch_geometric.utils import to_undirected
 
 from gump.datasets import fake_dataset
 from gump.experiment.padded import Layout, PaddedStore
-from gump.experiment.recording import QUANTILES, RecordedSteps, Step
+from gump.experiment.recorded_steps import QUANTILES, RecordedSteps, Step
 
 STORE = PaddedStore([graph for size in (5, 10, 30) for graph in fake_dataset(num_graphs=20, num_nodes=size).graphs[:10]])
 
