@@ -17,7 +17,7 @@ from gump.experiment.config import complete
 from gump.experiment.model import build_model, input_names, predict
 from gump.experiment.preprocess import transform_graphs
 from gump.experiment.registry import MODELS, code_of, takes_line_graph
-from gump.record import write_atomically
+from gump.files import write_atomically
 
 AT_ONCE = 64
 """Graphs in a batch."""
