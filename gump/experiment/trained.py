@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import warnings
 from collections.abc import Mapping, Sequence
 from io import BytesIO
@@ -127,11 +128,15 @@ def kept_by(path: Path) -> str | None:
 
 
 def _read(path: str | Path, mmap: bool = False) -> dict[str, Any]:
-    """What :func:`save_trained` has written."""
+    """What :func:`save_trained` has written; that a file may not be read, or memory is short, says nothing about what is in it."""
+    state = None
     try:
         state = torch.load(path, map_location="cpu", weights_only=True, mmap=mmap)
-    except Exception:  # of many kinds, some of which advise to run what the file holds
-        state = None
+    except MemoryError:
+        raise
+    except Exception as error:  # of many kinds, some of which advise to run what the file holds
+        if isinstance(error, OSError) and error.errno != errno.EINVAL:  # as a file gives whose end was cut off
+            raise
     if not isinstance(state, dict) or not {"settings", "dataset", "widths", "weights"} <= state.keys():
         raise ValueError(
             f"'path' must be a file of weights that `gump run --keep-weights` has left (got {path}, which is none, or damaged)"

@@ -1,3 +1,4 @@
+import errno
 from pathlib import Path
 from typing import Any
 
@@ -179,7 +180,8 @@ def test_damaged_weights_are_refused_in_our_words_and_made_again(tmp_path: Path)
     config, path = tiny_config(train={"epochs": 1}), tmp_path / "test/tiny/000.pt"
     list(Runner(tmp_path, keep_weights=True).run(config, [0]))
     whole = path.read_bytes()
-    for damaged in (b"", b"junk", whole[: len(whole) // 2]):
+    half = len(whole) // 2
+    for damaged in (b"", b"junk", b"some text\n", bytes(5000), whole[:half], whole[:-100], whole[:-1], whole[:-60] + b"\xff" * 60):
         path.write_bytes(damaged)
         with pytest.raises(ValueError, match=r"'path' must be a file of weights .* which is none, or damaged\)$"):
             load_trained(path)
@@ -187,6 +189,24 @@ def test_damaged_weights_are_refused_in_our_words_and_made_again(tmp_path: Path)
             list(Runner(tmp_path, keep_weights=True).run(config, [0]))
     list(Runner(tmp_path, overwrite=True, keep_weights=True).run(config, [0]))
     load_trained(path)
+
+
+@pytest.mark.parametrize("error", [PermissionError(errno.EACCES, "Permission denied"), OSError(errno.EIO, "I/O"), MemoryError()])
+def test_weights_that_cannot_be_read_now_are_not_called_damaged(
+    error: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config, path = tiny_config(train={"epochs": 1}), tmp_path / "test/tiny/000.pt"
+    list(Runner(tmp_path, keep_weights=True).run(config, [0]))
+
+    def fail(*_: Any, **__: Any) -> None:
+        raise error
+
+    monkeypatch.setattr("torch.load", fail)
+    with pytest.raises(type(error)):
+        load_trained(path)
+    for overwrite in (False, True):
+        with pytest.raises(type(error)):
+            list(Runner(tmp_path, keep_weights=True, overwrite=overwrite).run(config, [0]))
 
 
 def test_what_is_no_file_of_weights_is_refused(tmp_path: Path) -> None:
