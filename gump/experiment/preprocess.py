@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import inspect
+import json
 import os
 import sys
 import time
@@ -37,6 +38,9 @@ WORTH_PROCESSES_S = 10.0
 
 CHUNK = 32
 
+FAULTS_OF_THE_MACHINE = (ImportError, MemoryError, torch.OutOfMemoryError)
+"""Errors that a transform would have with other graphs, too: a package is missing, or memory is short."""
+
 
 def prepare(settings: Mapping[str, Any], line_graph: bool, root: Path | None = None) -> Dataset:
     """Loads the dataset of a configuration and applies its transforms, or has them applied later where they say so; what they made beforehand
@@ -63,7 +67,7 @@ def prepare(settings: Mapping[str, Any], line_graph: bool, root: Path | None = N
     if dataset.x_sizes and settings["transform"]:  # encodings that are appended to categories would be cut to whole numbers
         floats = _with_numbers(dataset.graphs)
         dataset, data = dataclasses.replace(dataset, graphs=floats), _fingerprint(floats)
-    tables = [{key: value for key, value in table.items() if key != "when"} for table in settings["transform"]]
+    tables = _bare_tables(settings)
     times = [table["when"] for table in settings["transform"]]
     num_first = times.index("batch") if "batch" in times else len(chain)  # whatever comes after a late one is late
     if num_first:
@@ -81,29 +85,38 @@ def prepare(settings: Mapping[str, Any], line_graph: bool, root: Path | None = N
     return dataset
 
 
-def transform_graphs(
-    settings: Mapping[str, Any], graphs: Sequence[Data], line_graph: bool, categories: bool, first: int = 0
-) -> list[Data]:
-    """Applies the transforms of a configuration to graphs that are not those of its dataset; nothing is kept.
+class Preparation:
+    """What a configuration does to graphs before a model takes them, for graphs that are not those of its dataset; nothing is kept.
+
+    Those with an equal ``key`` make the same of a graph.
 
     Args:
         settings: The configuration's tables.
-        graphs: The graphs.
         line_graph: Whether graphs carry their line graph.
         categories: Whether the columns of ``x`` are categories.
-        first: The number of the first graph, where these are a part of many.
     """
-    chain: list[BaseTransform] = [build(transform, TRANSFORMS) for transform in settings["transform"]]
-    if categories and chain:
-        graphs = _with_numbers(graphs)
-    transform = Compose([*chain, AddLineGraph()] if line_graph else chain)
-    ready = []
-    for number, graph in enumerate(graphs, first):
+
+    def __init__(self, settings: Mapping[str, Any], line_graph: bool, categories: bool) -> None:
+        chain: list[BaseTransform] = [build(transform, TRANSFORMS) for transform in settings["transform"]]
+        self.transform = Compose([*chain, AddLineGraph()] if line_graph else chain)
+        self.with_numbers = categories and bool(chain)
+        self.key = json.dumps([_bare_tables(settings), line_graph, self.with_numbers], sort_keys=True)
+
+    def __call__(self, graph: Data, number: int = 0) -> Data:
+        """A graph as a model takes it; ``number`` is its place in a list, by which goes what is random about a transform."""
+        if self.with_numbers:
+            [graph] = _with_numbers([graph])
         try:
-            ready.append(_transformed(transform, graph, number))
+            return _transformed(self.transform, graph, number)
+        except FAULTS_OF_THE_MACHINE:
+            raise
         except Exception as error:  # of whatever kind a transform has for graphs that it does not take
             raise ValueError(f"graph {number} cannot be transformed ({error})") from error
-    return ready
+
+
+def _bare_tables(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The tables of transforms without when they are applied, which changes nothing about their results."""
+    return [{key: value for key, value in table.items() if key != "when"} for table in settings["transform"]]
 
 
 def _with_numbers(graphs: Sequence[Data]) -> list[Data]:

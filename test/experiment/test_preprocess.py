@@ -16,7 +16,7 @@ from gump import EulerianLineGraph
 from gump.datasets import fake_dataset
 from gump.experiment import preprocess
 from gump.experiment.config import make_configs
-from gump.experiment.preprocess import TransformedGraphs, _flat, _graphs, prepare
+from gump.experiment.preprocess import Preparation, TransformedGraphs, _flat, _graphs, prepare
 
 WALKS: dict[str, Any] = {"kind": "AddRandomWalkPE", "walk_length": 3, "attr_name": "none"}
 SIGNS: dict[str, Any] = {"kind": "AddLaplacianEigenvectorPE", "k": 2}
@@ -163,6 +163,39 @@ def test_late_transforms_are_applied_on_request_and_only_what_comes_before_them_
     assert cache_files(own_cache) == files, "what comes after a late one is late"
     with pytest.raises(IndexError):
         found[len(found)]
+
+
+@pytest.mark.parametrize("categorical", [False, True])
+def test_new_graphs_are_prepared_as_those_of_the_dataset(categorical: bool) -> None:
+    tables = settings(WALKS, SIGNS, categorical=categorical)
+    preparation = Preparation(tables, line_graph=True, categories=categorical)
+    new = fake_dataset(num_graphs=20, num_nodes=6, categorical=categorical)
+    assert_same([preparation(graph, number) for number, graph in enumerate(new)], prepare(tables, True)[:])
+    assert new[0].x.is_floating_point() != categorical, "it stays as it was"
+
+
+def test_preparations_that_make_the_same_have_one_key() -> None:
+    same = [settings(WALKS, SIGNS), settings(WALKS, SIGNS, seed=1), settings(WALKS, SIGNS | {"when": "batch"})]
+    other = [settings(), settings(WALKS), settings(SIGNS, WALKS), settings(WALKS | {"walk_length": 4}, SIGNS)]
+    assert len({Preparation(tables, False, False).key for tables in same}) == 1
+    assert len({Preparation(tables, False, False).key for tables in [*same, *other]}) == 1 + len(other)
+    assert len({Preparation(same[0], line, categories).key for line in (False, True) for categories in (False, True)}) == 4
+    assert Preparation(other[0], True, False).key == Preparation(other[0], True, True).key, "categories stay if nothing is appended"
+
+
+@pytest.mark.parametrize("error", [ModuleNotFoundError("no pymetis"), MemoryError("short"), torch.OutOfMemoryError("short")])
+def test_a_fault_of_the_machine_is_not_put_down_to_the_graph(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    preparation = Preparation(settings(WALKS), False, False)
+
+    def fail(_: Data) -> Data:
+        raise error
+
+    monkeypatch.setattr(preparation, "transform", fail)
+    with pytest.raises(type(error), match=f"^{error}$"):
+        preparation(fake_dataset()[0])
+    error = KeyError("x")
+    with pytest.raises(ValueError, match=r"^graph 3 cannot be transformed \('x'\)$"):
+        preparation(fake_dataset()[0], 3)
 
 
 def test_transforms_must_not_see_links_that_are_asked_about() -> None:
