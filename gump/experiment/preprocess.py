@@ -6,21 +6,15 @@ import dataclasses
 import hashlib
 import inspect
 import json
-import os
-import sys
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from copy import copy
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, overload
 
 import numpy as np
 import torch
 import torch_geometric
-from rich.console import Console
-from rich.progress import track
 from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.transforms import BaseTransform, Compose
@@ -28,6 +22,7 @@ from torch_geometric.transforms import BaseTransform, Compose
 import gump
 from gump.datasets.cache import Arrays, cached
 from gump.datasets.dataset import Dataset
+from gump.datasets.workers import num_cores, process_pool, show_progress
 from gump.experiment.config import build
 from gump.experiment.outside import outside_code
 from gump.experiment.registry import DATASETS, TRANSFORMS
@@ -164,13 +159,9 @@ def _apply(transform: BaseTransform, graphs: Sequence[Data]) -> list[Data]:
         return done
     first = range(len(done), len(graphs), CHUNK)
     rest = [list(graphs[i : i + CHUNK]) for i in first]
-    num_processes = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, len(rest))
-    with ProcessPoolExecutor(num_processes, get_context("spawn"), initializer=torch.set_num_threads, initargs=(1,)) as pool:
+    with process_pool(min(num_cores(), len(rest)), "spawn", torch.set_num_threads, (1,)) as pool:
         results = pool.map(_apply_chunk, [transform] * len(rest), [_flat(chunk) for chunk in rest], first)
-        console = Console(file=sys.stderr)
-        for arrays in track(
-            results, f"preparing {len(graphs)} graphs", len(rest), console=console, disable=not console.is_terminal
-        ):
+        for arrays in show_progress(results, len(rest), f"preparing {len(graphs)} graphs"):
             done += _graphs(arrays)
     return done
 

@@ -1,6 +1,7 @@
 import importlib
 import sys
 import time
+from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from gump import EulerianLineGraph
-from gump.datasets import fake_dataset
+from gump.datasets import fake_dataset, workers
 from gump.experiment import preprocess
 from gump.experiment.config import make_configs
 from gump.experiment.preprocess import Preparation, TransformedGraphs, _flat, _graphs, prepare
@@ -130,7 +131,7 @@ def test_what_is_random_about_a_transform_repeats_and_leaves_the_random_state_al
     "start", ["fork", pytest.param("spawn", marks=pytest.mark.slow)]
 )  # a spawned process imports torch for seconds
 def test_several_processes_make_the_same_graphs(start: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(preprocess, "get_context", lambda _: get_context(start))
+    monkeypatch.setattr(workers, "get_context", lambda _: get_context(start))
     tables = settings(SIGNS, num_graphs=10)
     alone = prepare(tables, True)
     ticks = iter(range(0, 10_000, 2))  # every look at the clock is two seconds later
@@ -144,6 +145,17 @@ def test_several_processes_make_the_same_graphs(start: str, monkeypatch: pytest.
     shared = prepare(tables, True)
     assert chunks == [5, 4, 10]
     assert_same(alone.graphs, shared.graphs)
+
+
+def test_a_process_that_is_lost_while_graphs_are_transformed_is_said_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: Any) -> None:
+        raise BrokenProcessPool("A process in the process pool was terminated abruptly")
+
+    ticks = iter(range(0, 10_000, 2))
+    monkeypatch.setattr(time, "perf_counter", lambda: next(ticks))
+    monkeypatch.setattr("concurrent.futures.ProcessPoolExecutor.map", broken)
+    with pytest.raises(ChildProcessError, match=r"one of \d+ processes was ended from outside"):
+        prepare(settings(WALKS), False)
 
 
 def test_late_transforms_are_applied_on_request_and_only_what_comes_before_them_is_kept(own_cache: Path) -> None:

@@ -1,4 +1,7 @@
 import errno
+import subprocess
+import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -156,6 +159,19 @@ def test_graphs_of_another_kind_are_refused(dataset: dict[str, Any], changes: di
         graphs[1][name] = value
     with pytest.raises(ValueError, match=message):
         load_trained(tmp_path / "test/tiny/000.pt")(graphs)
+
+
+def test_weights_are_read_and_asked_without_the_packages_of_the_command(tmp_path: Path) -> None:
+    list(Runner(tmp_path, keep_weights=True).run(tiny_config(train={"epochs": 1}), [0]))
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    packages = [name.replace("-", "_") for name in project["optional-dependencies"]["cli"]]
+    code = (
+        f"import sys\nsys.modules.update(dict.fromkeys({packages}))\n"  # which cannot be imported then
+        "from gump.datasets import fake_dataset\nfrom gump.experiment.trained import load_trained\n"
+        f"print(len(load_trained({str(tmp_path / 'test/tiny/000.pt')!r})(list(fake_dataset()))))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.returncode) == ("32\n", 0), done.stderr
 
 
 def test_a_transform_that_fails_names_the_graph(tmp_path: Path) -> None:
