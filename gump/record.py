@@ -6,11 +6,12 @@ import json
 import math
 import os
 import re
-import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Self
+
+from gump.files import write_atomically
 
 FORMAT = 1
 """The version of the layout of a record."""
@@ -153,29 +154,6 @@ def _text(content: dict[str, Any]) -> str:
     """JSON with a line for every entry of a table and one for a whole list of numbers or words, which are most of a record."""
     lines = json.dumps(content, indent=1, allow_nan=False) + "\n"
     return re.sub(r"\[\n([^][{}]*)\n *\]", lambda found: "[" + re.sub(r"\n *", "", found[1]).lstrip() + "]", lines)
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Writes a file under another name beside its place, which has the number of the process, then moves it there."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.{os.getpid()}-")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            os.fchmod(file.fileno(), 0o666 & ~_umask())  # as any other file; temporary ones are private
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-
-
-def _umask() -> int:
-    """What the process takes from the permissions of new files; it can be read only by setting it."""
-    current = os.umask(0)
-    os.umask(current)
-    return current
 
 
 def plain(value: Any) -> Any:

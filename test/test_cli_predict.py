@@ -63,6 +63,16 @@ def test_an_interruption_leaves_no_file_and_promises_nothing(gump: Call, monkeyp
     assert not Path("answers.csv").exists()
 
 
+def test_a_package_that_a_transform_lacks_ends_it_in_one_line(gump: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    def lack(*_: Any) -> None:
+        raise ModuleNotFoundError("No module named 'roots'")
+
+    monkeypatch.setattr("gump.experiment.preprocess._transformed", lack)
+    found = gump("records/test/tiny", "fake", "--out", "answers.csv")
+    assert (found.exit_code, found.stderr) == (1, "error: No module named 'roots'\n")
+    assert not Path("answers.csv").exists()
+
+
 def test_on_a_terminal_a_bar_says_so_and_is_gone_at_the_end(gump: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     found = gump("records/test/tiny", "fake", "--out", "answers.csv")

@@ -7,20 +7,21 @@ import pytest
 
 PACKAGE = Path(__file__).parent.parent / "gump"
 SHARED = {"linalg", "kernels", "line_graph"}
-ROOMS = SHARED | {"record", "datasets", "transforms", "nn", "diagnostics", "loader"}
+ROOMS = SHARED | {"files", "record", "datasets", "transforms", "nn", "diagnostics", "loader"}
 MAY_IMPORT: dict[str, set[str]] = {
     "linalg": {"kernels"},
     "kernels": set(),
-    "record": set(),
+    "files": set(),
+    "record": {"files"},
     "line_graph": {"linalg"},
-    "datasets": SHARED,
+    "datasets": SHARED | {"files"},
     "transforms": SHARED,
     "nn": SHARED,
     "diagnostics": SHARED,
     "loader": SHARED,
     "experiment": ROOMS | {"gump"},  # its version
-    "report": {"record"},
-    "cli": {"experiment", "report", "record"},
+    "report": {"record", "files"},
+    "cli": {"experiment", "report", "record", "files"},
 }
 
 

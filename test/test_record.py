@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gump.record import Record, format_indices, load_records, parse_indices, record_path, write_atomically
+from gump.record import Record, format_indices, load_records, parse_indices, record_path
 
 
 def record(**changes: object) -> Record:
@@ -53,16 +53,6 @@ def test_what_is_no_record_is_refused_by_name(tmp_path: Path, content: str, mess
     (tmp_path / "r.json").write_text(content)
     with pytest.raises(ValueError, match=message):
         Record.load(tmp_path / "r.json")
-
-
-def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "file"
-    write_atomically(path, b"old")
-    monkeypatch.setattr("os.fsync", lambda _: (_ for _ in ()).throw(OSError("disk full")))
-    with pytest.raises(OSError, match="disk full"):
-        write_atomically(path, b"new")
-    assert path.read_bytes() == b"old"
-    assert list(tmp_path.iterdir()) == [path]
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ def figure(
 
     Example: gump figure transfer --out out/figures
     """
-    from gump.record import write_atomically
+    from gump.files import write_atomically
     from gump.report.figure import save_figure
     from gump.report.figures import FIGURES, as_json, has_content, load_data
 
@@ -132,7 +132,7 @@ def _check(name: str, kind: FigureKind, measure: bool, own: Mapping[str, Any], o
 
 def _measure(jacobian: Path, seeds: int, own: Mapping[str, Any]) -> None:
     from gump.experiment.figure_data import jacobian_data
-    from gump.record import write_atomically
+    from gump.files import write_atomically
     from gump.report.figures import as_json
 
     found = jacobian_data(num_seeds=seeds, say=lambda text: typer.echo(text, err=True), **own)

@@ -33,7 +33,7 @@ def predict(
     Example: gump predict records/mine new.csv --out answers.csv
     """
     from gump.experiment.predicting import predict_data
-    from gump.record import write_atomically
+    from gump.files import write_atomically
 
     with plain_errors():
         if out is not None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import tempfile
 import warnings
 import zipfile
 import zlib
@@ -18,6 +16,7 @@ import torch
 from torch_geometric.data import Data
 
 from gump.datasets.raw import Location, cache_folder, file_sha256
+from gump.files import open_atomically
 
 FORMAT = 1
 """The version of the layout; another one is another file."""
@@ -95,18 +94,11 @@ def _read(path: Path) -> Arrays | None:
 
 
 def _write(path: Path, arrays: Arrays) -> None:
-    """Writes a file under another name beside its place, then moves it there."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """Writes arrays with their types, each in the smallest type that holds its numbers."""
     types = json.dumps({name: array.dtype.str for name, array in arrays.items()})
     content: dict[str, Any] = {name: _narrow(array) for name, array in arrays.items()}
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            np.savez_compressed(file, types=np.array(types), **content)
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    with open_atomically(path) as file:
+        np.savez_compressed(file, types=np.array(types), **content)
 
 
 def _narrow(array: np.ndarray) -> np.ndarray:

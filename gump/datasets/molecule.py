@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+import sys
+from collections.abc import Callable, Sequence
 from importlib.metadata import PackageNotFoundError, version
+from multiprocessing import get_all_start_methods
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from torch_geometric.data import Data
 
 from gump.datasets.cache import Arrays, to_graphs
+from gump.datasets.workers import num_cores, process_pool, show_progress
 
 T = TypeVar("T")
 
@@ -147,24 +147,12 @@ def read_molecules(smiles: Sequence[str], read: Callable[[str], T], show: bool =
         show: Whether to show how far it is.
     """
     import_rdkit()
-    workers = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1, 16)
-    if workers == 1 or len(smiles) < 1000 or "fork" not in multiprocessing.get_all_start_methods():
-        return list(_progress(map(read, smiles), len(smiles), show))
-    with ProcessPoolExecutor(workers, multiprocessing.get_context("fork")) as pool:
-        return list(_progress(pool.map(read, smiles, chunksize=64), len(smiles), show))
-
-
-def _progress(molecules: Iterable[T], total: int, show: bool) -> Iterator[T]:
-    """Shows a bar while molecules are read, on a terminal and if ``rich`` is installed."""
-    try:
-        from rich.console import Console
-        from rich.progress import track
-    except ImportError:
-        yield from molecules
-    else:
-        console = Console(stderr=True)
-        hidden = not (show and console.is_terminal)
-        yield from track(molecules, "Reading molecules", total, console=console, transient=True, disable=hidden)
+    num_processes = min(num_cores(), 16)
+    can_fork = "fork" in get_all_start_methods() and sys.platform != "darwin"  # where processes that were forked may crash
+    if num_processes == 1 or len(smiles) < 1000 or not can_fork:
+        return list(show_progress(map(read, smiles), len(smiles), "reading molecules", show))
+    with process_pool(num_processes, "fork") as pool:
+        return list(show_progress(pool.map(read, smiles, chunksize=64), len(smiles), "reading molecules", show))
 
 
 def read_smiles(smiles: str) -> Data:

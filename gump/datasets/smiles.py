@@ -116,27 +116,25 @@ def load_smiles(
 
 def smiles_column(table: Table, smiles: str) -> str:
     """The name of the column of SMILES as the file has it, which may be written in capitals there."""
-    alike = [name for name in table.columns if name.lower() == smiles.lower()]
-    if smiles not in alike and len(alike) != 1:
+    if (column := table.find(smiles)) is None:
         raise ValueError(f"'smiles' must be a column of {table.path} (got {smiles!r}; there are: {table.names()})")
-    return smiles if smiles in alike else alike[0]
+    return column
 
 
 def _split_column(table: Table, split: str | None) -> tuple[str | None, np.ndarray | None]:
     """The name of the column as the file has it and the part that every row is in, if the table says so."""
-    alike = [name for name in table.columns if split is not None and name.lower() == split.lower()]
-    if split is None or (split == "split" and len(alike) != 1):
+    column = None if split is None else table.find(split)
+    if column is None:
+        if split not in (None, "split"):
+            raise ValueError(f"'split' must be a column of {table.path} (got {split!r}; there are: {table.names()})")
         return None, None
-    if split not in alike and len(alike) != 1:
-        raise ValueError(f"'split' must be a column of {table.path} (got {split!r}; there are: {table.names()})")
-    split = split if split in alike else alike[0]
-    cells = table.columns[split]
+    cells = table.columns[column]
     if other := [i for i, cell in enumerate(cells) if cell.lower() not in PARTS]:
         raise ValueError(
             f"'split' must be a column that says 'train', 'val' or 'test' in every line of {table.path} (got {cells[other[0]]!r} in line "
             f'{table.lines[other[0]]}); pass split=None (split = "none" in a configuration) to do without'
         )
-    return split, np.array([PARTS[cell.lower()] for cell in cells])
+    return column, np.array([PARTS[cell.lower()] for cell in cells])
 
 
 def _indices(parts: np.ndarray) -> dict[str, torch.Tensor]:

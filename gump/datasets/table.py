@@ -59,6 +59,11 @@ class Table(NamedTuple):
         columns = {name: [cells[row] for row in kept] for name, cells in self.columns.items()}
         return self._replace(columns=columns, lines=self.lines[rows])
 
+    def find(self, name: str) -> str | None:
+        """A column's name as the file has it, where it may be written in capitals; ``None`` if there is none, or several that are not quite it."""
+        alike = [own for own in self.columns if own.lower() == name.lower()]
+        return name if name in alike else alike[0] if len(alike) == 1 else None
+
     def names(self, but: Sequence[str | None] = ()) -> str:
         """The columns, or those but some, for errors."""
         return ", ".join(repr(name) for name in self.columns if name not in but)

@@ -15,7 +15,7 @@ import torch
 
 from gump.experiment.config import completed, made_by
 from gump.experiment.settings import differences
-from gump.record import write_atomically
+from gump.files import write_atomically
 
 SAVE_EVERY_S = 10.0
 """Seconds between checkpoints."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -30,6 +29,8 @@ REASON = "reason"
 """The column that says why a line has no answer."""
 
 Rows = list[list[str]]
+Answer = tuple[list[str], str]
+"""The numbers about a graph as text, which may be empty, and why there are none, if there are none."""
 
 
 class Prediction(NamedTuple):
@@ -78,7 +79,17 @@ class Panel:
 
     def __call__(self, graphs: Sequence[Data], first: int) -> Rows:
         """The answers to a part of the graphs, a row for each; ``first`` is the place of the first graph among all."""
-        each = torch.stack([self.task.expected(model(graphs, first)).double().cpu() for model in self.models])
+        return self.answer([self.prepare(graph, number) for number, graph in enumerate(graphs, first)])
+
+    def prepare(self, graph: Data, number: int) -> list[Data]:
+        """A graph as each of the models wants it; what several of them do to it is done once."""
+        made: dict[str, Data] = {}
+        return [model.prepare(graph, number, made) for model in self.models]
+
+    def answer(self, ready: Sequence[Sequence[Data]]) -> Rows:
+        """The answers to graphs that are prepared, a row for each."""
+        asked = zip(self.models, zip(*ready, strict=True), strict=True)
+        each = torch.stack([self.task.expected(model.answer(graphs)).double().cpu() for model, graphs in asked])
         mean = each.mean(0)
         numbers = torch.cat([mean, each.std(0)], dim=1) if len(self.models) > 1 else mean
         rows = [[f"{number:.6g}" for number in row] for row in numbers.tolist()]
@@ -184,18 +195,29 @@ def _about_molecules(panel: Panel, table: Table, column: str) -> Iterator[Rows]:
         )
 
 
-def _answers_and_reasons(panel: Panel, graphs: Sequence[Data], first: int) -> Iterator[tuple[list[str], str]]:
-    """The answer to every graph or, where there is none, the reason; one that cannot be answered does not lose the others."""
+def _answers_and_reasons(panel: Panel, graphs: Sequence[Data], first: int) -> Iterator[Answer]:
+    """The answer to every graph or, where there is none, the reason; one that cannot be prepared does not lose the others."""
+    ready = [_prepared_or_reason(panel, graph, number) for number, graph in enumerate(graphs, first)]
+    answers = iter(_answered(panel, [each for each in ready if not isinstance(each, str)]))
+    for each in ready:
+        yield (panel.no_answer, each) if isinstance(each, str) else next(answers)
+
+
+def _prepared_or_reason(panel: Panel, graph: Data, number: int) -> list[Data] | str:
     try:
-        rows = panel(graphs, first) if graphs else []
+        return panel.prepare(graph, number)
     except ValueError as error:
-        if len(graphs) == 1:
-            yield panel.no_answer, str(error).removeprefix(f"graph {first} ")  # which is no number of the table
-        else:
-            for place, graph in enumerate(graphs, first):
-                yield from _answers_and_reasons(panel, [graph], place)
-    else:
-        yield from zip(rows, itertools.repeat(""))
+        return str(error).removeprefix(f"graph {number} ")  # which is no number of the table
+
+
+def _answered(panel: Panel, ready: Sequence[Sequence[Data]]) -> list[Answer]:
+    """The answers to graphs that are prepared; where a model refuses one of them, each is asked about alone."""
+    try:
+        return [(row, "") for row in panel.answer(ready)] if ready else []
+    except ValueError as error:
+        if len(ready) == 1:
+            return [(panel.no_answer, str(error))]
+        return [answer for each in ready for answer in _answered(panel, [each])]
 
 
 def _molecule_or_reason(smiles: str) -> Molecule | str:

@@ -5,21 +5,16 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import inspect
-import os
-import sys
+import json
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from copy import copy
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, overload
 
 import numpy as np
 import torch
 import torch_geometric
-from rich.console import Console
-from rich.progress import track
 from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.transforms import BaseTransform, Compose
@@ -27,6 +22,7 @@ from torch_geometric.transforms import BaseTransform, Compose
 import gump
 from gump.datasets.cache import Arrays, cached
 from gump.datasets.dataset import Dataset
+from gump.datasets.workers import num_cores, process_pool, show_progress
 from gump.experiment.config import build
 from gump.experiment.outside import outside_code
 from gump.experiment.registry import DATASETS, TRANSFORMS
@@ -36,6 +32,9 @@ WORTH_PROCESSES_S = 10.0
 """Work that would take longer is shared among processes, each of which needs seconds to start."""
 
 CHUNK = 32
+
+FAULTS_OF_THE_MACHINE = (ImportError, MemoryError, torch.OutOfMemoryError)
+"""Errors that a transform would have with other graphs, too: a package is missing, or memory is short."""
 
 
 def prepare(settings: Mapping[str, Any], line_graph: bool, root: Path | None = None) -> Dataset:
@@ -63,7 +62,7 @@ def prepare(settings: Mapping[str, Any], line_graph: bool, root: Path | None = N
     if dataset.x_sizes and settings["transform"]:  # encodings that are appended to categories would be cut to whole numbers
         floats = _with_numbers(dataset.graphs)
         dataset, data = dataclasses.replace(dataset, graphs=floats), _fingerprint(floats)
-    tables = [{key: value for key, value in table.items() if key != "when"} for table in settings["transform"]]
+    tables = _bare_tables(settings)
     times = [table["when"] for table in settings["transform"]]
     num_first = times.index("batch") if "batch" in times else len(chain)  # whatever comes after a late one is late
     if num_first:
@@ -81,29 +80,38 @@ def prepare(settings: Mapping[str, Any], line_graph: bool, root: Path | None = N
     return dataset
 
 
-def transform_graphs(
-    settings: Mapping[str, Any], graphs: Sequence[Data], line_graph: bool, categories: bool, first: int = 0
-) -> list[Data]:
-    """Applies the transforms of a configuration to graphs that are not those of its dataset; nothing is kept.
+class Preparation:
+    """What a configuration does to graphs before a model takes them, for graphs that are not those of its dataset; nothing is kept.
+
+    Those with an equal ``key`` make the same of a graph.
 
     Args:
         settings: The configuration's tables.
-        graphs: The graphs.
         line_graph: Whether graphs carry their line graph.
         categories: Whether the columns of ``x`` are categories.
-        first: The number of the first graph, where these are a part of many.
     """
-    chain: list[BaseTransform] = [build(transform, TRANSFORMS) for transform in settings["transform"]]
-    if categories and chain:
-        graphs = _with_numbers(graphs)
-    transform = Compose([*chain, AddLineGraph()] if line_graph else chain)
-    ready = []
-    for number, graph in enumerate(graphs, first):
+
+    def __init__(self, settings: Mapping[str, Any], line_graph: bool, categories: bool) -> None:
+        chain: list[BaseTransform] = [build(transform, TRANSFORMS) for transform in settings["transform"]]
+        self.transform = Compose([*chain, AddLineGraph()] if line_graph else chain)
+        self.with_numbers = categories and bool(chain)
+        self.key = json.dumps([_bare_tables(settings), line_graph, self.with_numbers], sort_keys=True)
+
+    def __call__(self, graph: Data, number: int = 0) -> Data:
+        """A graph as a model takes it; ``number`` is its place in a list, by which goes what is random about a transform."""
+        if self.with_numbers:
+            [graph] = _with_numbers([graph])
         try:
-            ready.append(_transformed(transform, graph, number))
+            return _transformed(self.transform, graph, number)
+        except FAULTS_OF_THE_MACHINE:
+            raise
         except Exception as error:  # of whatever kind a transform has for graphs that it does not take
             raise ValueError(f"graph {number} cannot be transformed ({error})") from error
-    return ready
+
+
+def _bare_tables(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The tables of transforms without when they are applied, which changes nothing about their results."""
+    return [{key: value for key, value in table.items() if key != "when"} for table in settings["transform"]]
 
 
 def _with_numbers(graphs: Sequence[Data]) -> list[Data]:
@@ -151,13 +159,9 @@ def _apply(transform: BaseTransform, graphs: Sequence[Data]) -> list[Data]:
         return done
     first = range(len(done), len(graphs), CHUNK)
     rest = [list(graphs[i : i + CHUNK]) for i in first]
-    num_processes = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, len(rest))
-    with ProcessPoolExecutor(num_processes, get_context("spawn"), initializer=torch.set_num_threads, initargs=(1,)) as pool:
+    with process_pool(min(num_cores(), len(rest)), "spawn", torch.set_num_threads, (1,)) as pool:
         results = pool.map(_apply_chunk, [transform] * len(rest), [_flat(chunk) for chunk in rest], first)
-        console = Console(file=sys.stderr)
-        for arrays in track(
-            results, f"preparing {len(graphs)} graphs", len(rest), console=console, disable=not console.is_terminal
-        ):
+        for arrays in show_progress(results, len(rest), f"preparing {len(graphs)} graphs"):
             done += _graphs(arrays)
     return done
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import warnings
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -15,9 +17,9 @@ from torch_geometric.data import Batch, Data
 from gump.datasets.dataset import Dataset
 from gump.experiment.config import complete
 from gump.experiment.model import build_model, input_names, predict
-from gump.experiment.preprocess import transform_graphs
+from gump.experiment.preprocess import Preparation
 from gump.experiment.registry import MODELS, code_of, takes_line_graph
-from gump.record import write_atomically
+from gump.files import write_atomically
 
 AT_ONCE = 64
 """Graphs in a batch."""
@@ -39,7 +41,6 @@ class Trained:
     def __init__(self, settings: Mapping[str, Any], model: torch.nn.Module, dataset: Dataset) -> None:
         self.settings, self.model, self.dataset = settings, model.eval(), dataset
 
-    @torch.no_grad()
     def __call__(self, graphs: Sequence[Data], first: int = 0) -> Tensor:
         """The answers to graphs as a loader has them, before transforms: logits, or numbers where it is a regression.
 
@@ -52,38 +53,65 @@ class Trained:
         """
         if isinstance(graphs, Data) or not graphs:
             raise ValueError(f"'graphs' must be a list with a graph at least (got {type(graphs).__name__ if graphs else 'none'})")
-        self._check_attributes(graphs, first)
-        line_graph = takes_line_graph(MODELS[self.settings["model"]["kind"]])
-        device = next(self.model.parameters()).device
+        for number, graph in enumerate(graphs, first):  # all of them, before the first takes its time
+            self._check_attributes(graph, number)
         answers = []
         for i in range(0, len(graphs), AT_ONCE):
-            ready = transform_graphs(self.settings, graphs[i : i + AT_ONCE], line_graph, bool(self.dataset.x_sizes), first + i)
-            self._check_widths(ready, first + i)
-            batch = Batch.from_data_list(ready).to(device)
-            if self.dataset.level == "source":
-                batch.answer_index = batch.source_index
-            answers.append(predict(self.model, batch))
+            part = enumerate(graphs[i : i + AT_ONCE], first + i)
+            answers.append(self.answer([self.prepare(graph, number) for number, graph in part]))
         return torch.cat(answers)
 
-    def _check_attributes(self, graphs: Sequence[Data], first: int) -> None:
-        """Refuses graphs that lack what the model asks for."""
-        needed = ["x", "edge_index", *(["edge_attr"] if self._reads_edges else []), *ASKED_AT.get(self.dataset.level, [])]
-        for number, graph in enumerate(graphs, first):
-            if lacking := [name for name in needed if graph.get(name) is None]:
-                raise ValueError(
-                    f"'graphs' must have {', '.join(map(repr, needed))}, as those of {self.dataset.name} have (graph {number} has no {lacking[0]!r})"
-                )
+    def prepare(self, graph: Data, number: int = 0, made: dict[str, Data] | None = None) -> Data:
+        """A graph as :meth:`answer` wants it: checked, and with all transforms applied.
 
-    def _check_widths(self, graphs: Sequence[Data], first: int) -> None:
-        """Refuses graphs with other features than the model has learned from."""
+        Args:
+            graph: The graph, as a loader has it.
+            number: Its place in the list.
+            made: What was made of this graph before, by the key of its preparation, and where this is put; models that are asked the same share it.
+        """
+        made = {} if made is None else made
+        self._check_attributes(graph, number)
+        if self.preparation.key not in made:
+            made[self.preparation.key] = self.preparation(graph, number)
+        ready = made[self.preparation.key]
+        self._check_widths(ready, number)
+        return ready
+
+    @torch.no_grad()
+    def answer(self, ready: Sequence[Data]) -> Tensor:
+        """The answers to graphs that are prepared, in one batch.
+
+        Args:
+            ready: What :meth:`prepare` has made of each.
+        """
+        batch = Batch.from_data_list(list(ready)).to(next(self.model.parameters()).device)
+        if self.dataset.level == "source":
+            batch.answer_index = batch.source_index
+        return predict(self.model, batch)
+
+    @cached_property
+    def preparation(self) -> Preparation:
+        """What is done to graphs before the model is asked."""
+        line_graph = takes_line_graph(MODELS[self.settings["model"]["kind"]])
+        return Preparation(self.settings, line_graph, bool(self.dataset.x_sizes))
+
+    def _check_attributes(self, graph: Data, number: int) -> None:
+        """Refuses a graph that lacks what the model asks for."""
+        needed = ["x", "edge_index", *(["edge_attr"] if self._reads_edges else []), *ASKED_AT.get(self.dataset.level, [])]
+        if lacking := [name for name in needed if graph.get(name) is None]:
+            raise ValueError(
+                f"'graphs' must have {', '.join(map(repr, needed))}, as those of {self.dataset.name} have (graph {number} has no {lacking[0]!r})"
+            )
+
+    def _check_widths(self, graph: Data, number: int) -> None:
+        """Refuses a graph with other features than the model has learned from."""
         widths = {"x": self.dataset.num_features} | ({"edge_attr": self.dataset.num_edge_features} if self._reads_edges else {})
-        for number, graph in enumerate(graphs, first):
-            for name, width in widths.items():
-                if graph[name].dim() != 2 or graph[name].size(1) != width:
-                    raise ValueError(
-                        f"{name!r} of 'graphs' must have {width} columns after transforms, as that of {self.dataset.name} has (got shape "
-                        f"{list(graph[name].shape)} on graph {number})"
-                    )
+        for name, width in widths.items():
+            if graph[name].dim() != 2 or graph[name].size(1) != width:
+                raise ValueError(
+                    f"{name!r} of 'graphs' must have {width} columns after transforms, as that of {self.dataset.name} has (got shape "
+                    f"{list(graph[name].shape)} on graph {number})"
+                )
 
     @property
     def _reads_edges(self) -> bool:
@@ -127,11 +155,15 @@ def kept_by(path: Path) -> str | None:
 
 
 def _read(path: str | Path, mmap: bool = False) -> dict[str, Any]:
-    """What :func:`save_trained` has written."""
+    """What :func:`save_trained` has written; that a file may not be read, or memory is short, says nothing about what is in it."""
+    state = None
     try:
         state = torch.load(path, map_location="cpu", weights_only=True, mmap=mmap)
-    except Exception:  # of many kinds, some of which advise to run what the file holds
-        state = None
+    except MemoryError:
+        raise
+    except Exception as error:  # of many kinds, some of which advise to run what the file holds
+        if isinstance(error, OSError) and error.errno != errno.EINVAL:  # as a file gives whose end was cut off
+            raise
     if not isinstance(state, dict) or not {"settings", "dataset", "widths", "weights"} <= state.keys():
         raise ValueError(
             f"'path' must be a file of weights that `gump run --keep-weights` has left (got {path}, which is none, or damaged)"

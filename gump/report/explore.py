@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from gump.record import write_atomically
+from gump.files import write_atomically
 
 TYPES = {"i": "int32", "f": "float64"}
 

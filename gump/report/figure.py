@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from gump.record import write_atomically
+from gump.files import write_atomically
 from gump.report.statistics import PERCENT, SELECTED
 from gump.report.style import COLORS, LINES, MARKERS, STYLE, spread_ticks
 

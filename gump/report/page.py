@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from gump.record import RULES, Record, load_records, write_atomically
+from gump.files import write_atomically
+from gump.record import RULES, Record, load_records
 from gump.report.commands import condensed
 from gump.report.compact import curves
 from gump.report.comparisons import comparisons

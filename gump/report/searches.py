@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from gump.record import Record, write_atomically
+from gump.files import write_atomically
+from gump.record import Record
 from gump.report.labels import SEARCH, is_search, label
 from gump.report.layout import duration, markdown, plus_minus
 from gump.report.ranking import Candidate, rank

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from gump.record import Record, write_atomically
+from gump.files import write_atomically
+from gump.record import Record
 from gump.report.commands import condensed
 from gump.report.compact import curves, listed, matrix, source_letters
 from gump.report.labels import AGAIN, is_search, label

@@ -107,6 +107,12 @@ def test_a_cache_that_cannot_be_written_is_a_warning(tmp_path: Path, raw: Path) 
         assert_same(cached(tmp_path / "file", "toy", {}, [raw], arrays), arrays())
 
 
+def test_what_is_kept_can_be_read_by_whom_other_files_can(tmp_path: Path, raw: Path) -> None:
+    cached(tmp_path / "c", "toy", {}, [raw], arrays)
+    (path,) = (tmp_path / "c" / "graphs").iterdir()
+    assert path.stat().st_mode == raw.stat().st_mode
+
+
 def test_a_build_that_fails_leaves_nothing(tmp_path: Path, raw: Path) -> None:
     with pytest.raises(AssertionError):
         cached(tmp_path / "c", "toy", {}, [raw], fail)

@@ -1,5 +1,6 @@
 import csv
 import gzip
+import os
 import sys
 from pathlib import Path
 
@@ -97,11 +98,24 @@ def test_without_rdkit_the_error_says_how_to_get_it(monkeypatch: pytest.MonkeyPa
         read_molecule("C")
 
 
-def test_cores_change_nothing() -> None:
+@pytest.mark.parametrize("num_cores", [1, 2])
+def test_cores_change_nothing(num_cores: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gump.datasets.molecule.num_cores", lambda: num_cores)
     smiles = ["C" * (1 + i % 7) for i in range(1000)]
     molecules = read_molecules(smiles, read_molecule)
     assert len(molecules) == 1000
     assert all(len(molecule.atoms) == len(text) for molecule, text in zip(molecules, smiles, strict=True))
+
+
+def die(_: str) -> None:
+    os._exit(1)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="molecules may be read in this process")
+def test_a_process_that_is_lost_while_molecules_are_read_is_said_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gump.datasets.molecule.num_cores", lambda: 2)
+    with pytest.raises(ChildProcessError, match="one of 2 processes was ended from outside"):
+        read_molecules(["C"] * 1000, die)
 
 
 def test_features_of_molhiv_come_out_again(data_root: Path) -> None:

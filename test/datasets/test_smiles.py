@@ -124,6 +124,20 @@ def test_the_split_is_read_from_its_column(tmp_path: Path) -> None:
     assert load_smiles(named, split="part").split["test"].tolist() == [2]
 
 
+def test_the_column_of_the_split_may_be_written_in_capitals_unless_there_are_two(tmp_path: Path) -> None:
+    parts, y = ["train", "val", "test", "train", "val"], [1.5, 2, 3, 4, 5]
+    one = table(tmp_path / "a.csv", smiles=MOLECULES, y=y, Split=parts)
+    assert load_smiles(one).split["test"].tolist() == [2]
+    beside = table(tmp_path / "b.csv", smiles=MOLECULES, y=y, split=parts, SPLIT=list("abcde"))
+    assert load_smiles(beside, targets="y").split["test"].tolist() == [2], "the very name comes first"
+    two = table(tmp_path / "c.csv", smiles=MOLECULES, y=y, Split=parts, SPLIT=parts)
+    assert load_smiles(two, targets="y").split is None
+    with pytest.raises(
+        ValueError, match=r"'split' must be a column of .*c.csv \(got 'sPlit'; there are: 'smiles', 'y', 'Split', 'SPLIT'\)"
+    ):
+        load_smiles(two, targets="y", split="sPlit")
+
+
 TWICE = ["CCO", "c1ccccc1", "OCC", "C1=CC=CC=C1", "N", "C(O)C"]
 
 

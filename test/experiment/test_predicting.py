@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 import torch
 from fake_configs import TINY
 from torch_geometric.data import Data
+from torch_geometric.transforms import BaseTransform
 
 from gump.datasets import fake_dataset, load_smiles, load_tu, read_smiles
 from gump.datasets.dataset import Dataset
@@ -16,7 +17,8 @@ from gump.experiment import predicting
 from gump.experiment.config import make_configs
 from gump.experiment.model import build_model
 from gump.experiment.predicting import predict_data
-from gump.experiment.trained import load_trained, save_trained
+from gump.experiment.registry import TRANSFORMS, code_of
+from gump.experiment.trained import Trained, load_trained, save_trained
 
 MOLECULES = ["CCO", "c1ccccc1", "[Na+]", "CC(=O)[O-].[Na+]", "CCCl", "CN", "C#N", "CCCCCCO"]
 MODEL = TINY["model"] | {"edge_dim": 4}
@@ -162,6 +164,95 @@ def test_a_molecule_that_a_transform_cannot_take_does_not_lose_the_others(tmp_pa
     expected = torch.cat([trained(graphs[:1]), trained(graphs[1:], first=2)])  # signs of eigenvectors go by the place
     assert close(numbers_of([rows[0], *rows[2:]], "predicted_"), expected)
     assert rows[1]["reason"].startswith("cannot be transformed ("), "without the number that it has among the readable ones"
+
+
+class Picky(BaseTransform):
+    """Leaves graphs as they are, refuses single vertices, and keeps count."""
+
+    seen: ClassVar[list[int]] = []
+
+    def forward(self, data: Data) -> Data:
+        self.seen.append(data.num_nodes)
+        if data.num_nodes == 1:
+            raise RuntimeError("it is alone")
+        return data
+
+
+class Rootless(BaseTransform):
+    """Needs a package that there is not."""
+
+    def forward(self, data: Data) -> Data:
+        raise ModuleNotFoundError("No module named 'roots'")
+
+
+@pytest.fixture
+def picky(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """Weights of four models with a picky transform, of which two are alike, a third has no line graph, and a fourth is so twice."""
+    pytest.importorskip("rdkit")
+    for transform in (Picky, Rootless):
+        monkeypatch.setitem(TRANSFORMS, transform.__name__, transform)
+    monkeypatch.setattr(Picky, "seen", [])
+    (tmp_path / "known.csv").write_text("smiles,y\nCCCCO,0.5\nCCCCN,1.5\n")
+    settings = {"kind": "smiles", "path": str(tmp_path / "known.csv")}
+    data, plain = load_smiles(settings["path"]), {"kind": "MPNN", "hidden_channels": 4, "num_layers": 2}
+    tables: list[dict[str, Any]] = [{"model": MODEL}, {"model": MODEL}, {"model": plain}, {"model": MODEL}]
+    for number, table in enumerate(tables):
+        table["transform"] = [{"kind": "Picky"}] * (2 if number == 3 else 1)
+    return [untrained(tmp_path / f"{i}.pt", data, settings, seed=i, **table) for i, table in enumerate(tables)]
+
+
+def test_models_that_take_graphs_alike_share_what_was_made_of_them(tmp_path: Path, picky: list[Path]) -> None:
+    (tmp_path / "new.csv").write_text("\n".join(["smiles", *MOLECULES[3:]]))
+    rows = rows_of(picky, str(tmp_path / "new.csv"))
+    sizes = [graph.num_nodes for graph in graphs_of(MOLECULES[3:])]
+    assert Picky.seen == [size for size in sizes for _ in range(4)], "once for two of them"
+    each = torch.stack([load_trained(path)(graphs_of(MOLECULES[3:])).double() for path in picky])
+    assert [row["predicted_y"] for row in rows] == [f"{mean:.6g}" for mean in each.mean(0).squeeze(1).tolist()]
+    assert [row["spread_y"] for row in rows] == [f"{std:.6g}" for std in each.std(0).squeeze(1).tolist()]
+
+
+def test_beside_a_molecule_without_an_answer_the_others_stay_in_one_batch(
+    tmp_path: Path, picky: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "new.csv").write_text("smiles\nCCO\nC\nCCN\nCCCl\nO\n")
+    batches, answer = [], Trained.answer
+    monkeypatch.setattr(Trained, "answer", lambda self, ready: batches.append(len(ready)) or answer(self, ready))
+    with pytest.warns(UserWarning, match=r"2 of 5 molecules have no answer \(lines 3, 6\)"):
+        rows = rows_of(picky[:2], str(tmp_path / "new.csv"))
+    wrong = "cannot be transformed (it is alone)"
+    assert [row["reason"] for row in rows] == ["", wrong, "", "", wrong]
+    assert [bool(row["predicted_y"]) for row in rows] == [True, False, True, True, False]
+    assert (batches, Picky.seen) == ([3, 3], [3, 1, 3, 3, 1])
+
+
+def test_a_molecule_that_a_model_refuses_does_not_lose_the_others(
+    tmp_path: Path, picky: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "new.csv").write_text("smiles\nCCO\nCCCC\nCCN\n")
+    expected = rows_of(picky[:1], str(tmp_path / "new.csv"))
+    Picky.seen.clear()
+    answer = Trained.answer
+
+    def refuse(self: Trained, ready: Sequence[Data]) -> torch.Tensor:
+        if any(graph.num_nodes == 4 for graph in ready):
+            raise ValueError("'x' must have another number of rows (got 4)")
+        return answer(self, ready)
+
+    monkeypatch.setattr(Trained, "answer", refuse)
+    with pytest.warns(UserWarning, match=r"1 of 3 molecules have no answer \(line 3\)"):
+        rows = rows_of(picky[:1], str(tmp_path / "new.csv"))
+    assert [row["reason"] for row in rows] == ["", "'x' must have another number of rows (got 4)", ""]
+    assert close(numbers_of(rows[::2], "predicted_"), numbers_of(expected[::2], "predicted_"))
+    assert Picky.seen == [3, 4, 3], "nothing is transformed again"
+
+
+def test_a_package_that_a_transform_lacks_is_no_reason_of_a_molecule(tmp_path: Path, picky: list[Path]) -> None:
+    (tmp_path / "new.csv").write_text("smiles\nCCO\n")
+    state = torch.load(picky[0])
+    state["settings"]["transform"] = [{"kind": "Rootless", "when": "once"}]
+    torch.save({**state, "code": code_of(state["settings"])}, picky[0])
+    with pytest.raises(ModuleNotFoundError, match="No module named 'roots'"):
+        rows_of(picky, str(tmp_path / "new.csv"))
 
 
 def test_graphs_of_a_dataset_are_numbered_and_answered_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

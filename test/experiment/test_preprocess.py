@@ -1,6 +1,7 @@
 import importlib
 import sys
 import time
+from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,10 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from gump import EulerianLineGraph
-from gump.datasets import fake_dataset
+from gump.datasets import fake_dataset, workers
 from gump.experiment import preprocess
 from gump.experiment.config import make_configs
-from gump.experiment.preprocess import TransformedGraphs, _flat, _graphs, prepare
+from gump.experiment.preprocess import Preparation, TransformedGraphs, _flat, _graphs, prepare
 
 WALKS: dict[str, Any] = {"kind": "AddRandomWalkPE", "walk_length": 3, "attr_name": "none"}
 SIGNS: dict[str, Any] = {"kind": "AddLaplacianEigenvectorPE", "k": 2}
@@ -130,7 +131,7 @@ def test_what_is_random_about_a_transform_repeats_and_leaves_the_random_state_al
     "start", ["fork", pytest.param("spawn", marks=pytest.mark.slow)]
 )  # a spawned process imports torch for seconds
 def test_several_processes_make_the_same_graphs(start: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(preprocess, "get_context", lambda _: get_context(start))
+    monkeypatch.setattr(workers, "get_context", lambda _: get_context(start))
     tables = settings(SIGNS, num_graphs=10)
     alone = prepare(tables, True)
     ticks = iter(range(0, 10_000, 2))  # every look at the clock is two seconds later
@@ -144,6 +145,17 @@ def test_several_processes_make_the_same_graphs(start: str, monkeypatch: pytest.
     shared = prepare(tables, True)
     assert chunks == [5, 4, 10]
     assert_same(alone.graphs, shared.graphs)
+
+
+def test_a_process_that_is_lost_while_graphs_are_transformed_is_said_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: Any) -> None:
+        raise BrokenProcessPool("A process in the process pool was terminated abruptly")
+
+    ticks = iter(range(0, 10_000, 2))
+    monkeypatch.setattr(time, "perf_counter", lambda: next(ticks))
+    monkeypatch.setattr("concurrent.futures.ProcessPoolExecutor.map", broken)
+    with pytest.raises(ChildProcessError, match=r"one of \d+ processes was ended from outside"):
+        prepare(settings(WALKS), False)
 
 
 def test_late_transforms_are_applied_on_request_and_only_what_comes_before_them_is_kept(own_cache: Path) -> None:
@@ -163,6 +175,39 @@ def test_late_transforms_are_applied_on_request_and_only_what_comes_before_them_
     assert cache_files(own_cache) == files, "what comes after a late one is late"
     with pytest.raises(IndexError):
         found[len(found)]
+
+
+@pytest.mark.parametrize("categorical", [False, True])
+def test_new_graphs_are_prepared_as_those_of_the_dataset(categorical: bool) -> None:
+    tables = settings(WALKS, SIGNS, categorical=categorical)
+    preparation = Preparation(tables, line_graph=True, categories=categorical)
+    new = fake_dataset(num_graphs=20, num_nodes=6, categorical=categorical)
+    assert_same([preparation(graph, number) for number, graph in enumerate(new)], prepare(tables, True)[:])
+    assert new[0].x.is_floating_point() != categorical, "it stays as it was"
+
+
+def test_preparations_that_make_the_same_have_one_key() -> None:
+    same = [settings(WALKS, SIGNS), settings(WALKS, SIGNS, seed=1), settings(WALKS, SIGNS | {"when": "batch"})]
+    other = [settings(), settings(WALKS), settings(SIGNS, WALKS), settings(WALKS | {"walk_length": 4}, SIGNS)]
+    assert len({Preparation(tables, False, False).key for tables in same}) == 1
+    assert len({Preparation(tables, False, False).key for tables in [*same, *other]}) == 1 + len(other)
+    assert len({Preparation(same[0], line, categories).key for line in (False, True) for categories in (False, True)}) == 4
+    assert Preparation(other[0], True, False).key == Preparation(other[0], True, True).key, "categories stay if nothing is appended"
+
+
+@pytest.mark.parametrize("error", [ModuleNotFoundError("no pymetis"), MemoryError("short"), torch.OutOfMemoryError("short")])
+def test_a_fault_of_the_machine_is_not_put_down_to_the_graph(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    preparation = Preparation(settings(WALKS), False, False)
+
+    def fail(_: Data) -> Data:
+        raise error
+
+    monkeypatch.setattr(preparation, "transform", fail)
+    with pytest.raises(type(error), match=f"^{error}$"):
+        preparation(fake_dataset()[0])
+    error = KeyError("x")
+    with pytest.raises(ValueError, match=r"^graph 3 cannot be transformed \('x'\)$"):
+        preparation(fake_dataset()[0], 3)
 
 
 def test_transforms_must_not_see_links_that_are_asked_about() -> None:

@@ -1,3 +1,7 @@
+import errno
+import subprocess
+import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -157,6 +161,19 @@ def test_graphs_of_another_kind_are_refused(dataset: dict[str, Any], changes: di
         load_trained(tmp_path / "test/tiny/000.pt")(graphs)
 
 
+def test_weights_are_read_and_asked_without_the_packages_of_the_command(tmp_path: Path) -> None:
+    list(Runner(tmp_path, keep_weights=True).run(tiny_config(train={"epochs": 1}), [0]))
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    packages = [name.replace("-", "_") for name in project["optional-dependencies"]["cli"]]
+    code = (
+        f"import sys\nsys.modules.update(dict.fromkeys({packages}))\n"  # which cannot be imported then
+        "from gump.datasets import fake_dataset\nfrom gump.experiment.trained import load_trained\n"
+        f"print(len(load_trained({str(tmp_path / 'test/tiny/000.pt')!r})(list(fake_dataset()))))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.returncode) == ("32\n", 0), done.stderr
+
+
 def test_a_transform_that_fails_names_the_graph(tmp_path: Path) -> None:
     signs: dict[str, Any] = {"kind": "AddLaplacianEigenvectorPE", "k": 3, "is_undirected": True}
     [config] = make_configs("test/tiny", tiny_tables(train={"epochs": 1}) | {"transform": [signs]})
@@ -179,7 +196,8 @@ def test_damaged_weights_are_refused_in_our_words_and_made_again(tmp_path: Path)
     config, path = tiny_config(train={"epochs": 1}), tmp_path / "test/tiny/000.pt"
     list(Runner(tmp_path, keep_weights=True).run(config, [0]))
     whole = path.read_bytes()
-    for damaged in (b"", b"junk", whole[: len(whole) // 2]):
+    half = len(whole) // 2
+    for damaged in (b"", b"junk", b"some text\n", bytes(5000), whole[:half], whole[:-100], whole[:-1], whole[:-60] + b"\xff" * 60):
         path.write_bytes(damaged)
         with pytest.raises(ValueError, match=r"'path' must be a file of weights .* which is none, or damaged\)$"):
             load_trained(path)
@@ -187,6 +205,24 @@ def test_damaged_weights_are_refused_in_our_words_and_made_again(tmp_path: Path)
             list(Runner(tmp_path, keep_weights=True).run(config, [0]))
     list(Runner(tmp_path, overwrite=True, keep_weights=True).run(config, [0]))
     load_trained(path)
+
+
+@pytest.mark.parametrize("error", [PermissionError(errno.EACCES, "Permission denied"), OSError(errno.EIO, "I/O"), MemoryError()])
+def test_weights_that_cannot_be_read_now_are_not_called_damaged(
+    error: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config, path = tiny_config(train={"epochs": 1}), tmp_path / "test/tiny/000.pt"
+    list(Runner(tmp_path, keep_weights=True).run(config, [0]))
+
+    def fail(*_: Any, **__: Any) -> None:
+        raise error
+
+    monkeypatch.setattr("torch.load", fail)
+    with pytest.raises(type(error)):
+        load_trained(path)
+    for overwrite in (False, True):
+        with pytest.raises(type(error)):
+            list(Runner(tmp_path, keep_weights=True, overwrite=overwrite).run(config, [0]))
 
 
 def test_what_is_no_file_of_weights_is_refused(tmp_path: Path) -> None:

@@ -1,0 +1,58 @@
+"""Processes that share the work on many things."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
+from contextlib import contextmanager
+from multiprocessing import get_context
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+def num_cores() -> int:
+    """The cores that this process may use or, where the system does not tell, all there are."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@contextmanager
+def process_pool(
+    num_processes: int, start: str, initializer: Callable[..., Any] | None = None, initargs: tuple[Any, ...] = ()
+) -> Iterator[ProcessPoolExecutor]:
+    """Processes that share work; if one of them is ended from outside, the error says so in a sentence.
+
+    Args:
+        num_processes: How many there are.
+        start: How they are started, ``"fork"`` or ``"spawn"``.
+        initializer: What each does first.
+        initargs: Its arguments.
+    """
+    with ProcessPoolExecutor(num_processes, get_context(start), initializer, initargs) as pool:
+        try:
+            yield pool
+        except BrokenExecutor as error:
+            raise ChildProcessError(
+                f"one of {num_processes} processes was ended from outside, perhaps for want of memory; on fewer cores there are fewer, which "
+                "need less (`taskset -c 0` before a command leaves it one)"
+            ) from error
+
+
+def show_progress(things: Iterable[T], total: int, what: str, show: bool = True) -> Iterator[T]:
+    """Hands things on and shows a bar meanwhile, on a terminal and if ``rich`` is installed; it vanishes in the end.
+
+    Args:
+        things: What takes its time.
+        total: How many there are.
+        what: What is done with them.
+        show: Whether to show it at all.
+    """
+    try:
+        from rich.console import Console
+        from rich.progress import track
+    except ImportError:
+        yield from things
+    else:
+        console = Console(stderr=True)
+        yield from track(things, what, total, console=console, transient=True, disable=not (show and console.is_terminal))

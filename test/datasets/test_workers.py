@@ -1,0 +1,63 @@
+import os
+import sys
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_all_start_methods
+
+import pytest
+
+from gump.datasets.workers import num_cores, process_pool, show_progress
+
+forks = pytest.mark.skipif("fork" not in get_all_start_methods(), reason="processes cannot be forked here")
+
+
+def test_cores_are_those_that_the_process_may_use_or_all_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {1, 5, 7}, raising=False)
+    assert num_cores() == 3
+    monkeypatch.delattr(os, "sched_getaffinity")
+    monkeypatch.setattr(os, "cpu_count", lambda: 4)
+    assert num_cores() == 4
+    monkeypatch.setattr(os, "cpu_count", lambda: None)
+    assert num_cores() == 1
+
+
+def die(_: object) -> None:
+    os._exit(1)
+
+
+def work(pool: ProcessPoolExecutor, what: object) -> list[object]:
+    return list(pool.map(what, range(4)))  # type: ignore[arg-type]
+
+
+@forks
+def test_processes_share_work_and_their_errors_come_as_they_are() -> None:
+    with process_pool(2, "fork") as pool:
+        assert work(pool, str) == ["0", "1", "2", "3"]
+        with pytest.raises(TypeError, match="has no len"):
+            work(pool, len)
+
+
+@forks
+def test_a_process_that_is_ended_from_outside_is_said_in_a_sentence() -> None:
+    def share() -> None:
+        with process_pool(2, "fork") as pool:
+            work(pool, die)
+
+    with pytest.raises(
+        ChildProcessError,
+        match=r"one of 2 processes was ended from outside, perhaps for want of memory; on fewer cores there are fewer",
+    ):
+        share()
+
+
+def test_things_come_as_they_are_with_a_bar_or_without(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as if it were a terminal
+    assert list(show_progress(iter("abc"), 3, "reading")) == ["a", "b", "c"]
+    assert "reading" in capsys.readouterr().err
+    assert list(show_progress(iter("abc"), 3, "reading", show=False)) == ["a", "b", "c"]
+    monkeypatch.delenv("FORCE_COLOR")
+    assert list(show_progress(iter("abc"), 3, "reading")) == ["a", "b", "c"]
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    for package in ("rich", "rich.console", "rich.progress"):
+        monkeypatch.setitem(sys.modules, package, None)
+    assert list(show_progress(iter("abc"), 3, "reading")) == ["a", "b", "c"]
+    assert capsys.readouterr() == ("", "")
