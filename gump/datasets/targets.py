@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 
 import numpy as np
 
 from gump.datasets.dataset import TASKS
 from gump.datasets.table import MISSING, Table, shown_lines
+
+LOST = 1e-3
+"""Which share of their spread the steps of single precision may be before numbers are warned of."""
 
 
 def choose_targets(table: Table, targets: str | Sequence[str] | None, others: Sequence[str | None]) -> list[str]:
@@ -104,12 +108,25 @@ def answers(table: Table, targets: Sequence[str], task: str) -> np.ndarray:
         with np.errstate(over="ignore"):
             infinite = ~missing & ~np.isfinite(y.astype(np.float32))
         _refuse(infinite, lines, targets, f"must be finite in single precision in every line of {table.path} (not so in {{}})")
+        for name, column in zip(targets, y.T, strict=True):
+            _warn_of_lost_digits(table, name, column[~np.isnan(column)])
     else:
         wrong = ~_are_labels(y)
         _refuse(wrong, lines, targets, f"must be 0, 1 or empty in every line of {table.path} for task {task!r} (not so in {{}})")
     if task == "binary" and np.unique(y[~missing]).size < 2:
         raise ValueError(f"{targets[0]!r} must have both zeros and ones for task 'binary' (got one of them in all of {table.path})")
     return y.astype(np.float32)
+
+
+def _warn_of_lost_digits(table: Table, name: str, numbers: np.ndarray) -> None:
+    """Warns of numbers whose differences single precision hardly tells, such as total energies."""
+    step, spread = np.spacing(np.float32(np.abs(numbers).max(initial=0))), numbers.std() if numbers.size else 0.0
+    if step > LOST * spread > 0:
+        warnings.warn(
+            f"{name!r} of {table.path} has a spread of {spread:.3g} around {numbers.mean():.6g}, where single precision goes by steps of {step:.2g}; "
+            "subtract a constant from it",
+            stacklevel=3,
+        )
 
 
 def _classes(table: Table, name: str) -> np.ndarray:

@@ -10,11 +10,11 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch_geometric.data import Batch, Data
-from torch_geometric.nn import MLP
 
 from gump.datasets.dataset import Dataset
 from gump.experiment.registry import HEADS, MODELS, needs_out_channels, takes_line_graph
 from gump.experiment.settings import blaming
+from gump.experiment.units import Units
 from gump.line_graph import EulerianLineGraph
 from gump.nn.embedding import CategoricalEmbedding
 from gump.nn.models.predictor import takes_batch
@@ -81,27 +81,10 @@ def build_model(settings: Mapping[str, Any], dataset: Dataset) -> torch.nn.Modul
     if embedding or edge_embedding:
         encoder = Embedded(encoder, embedding, edge_embedding)
     with blaming("[head]"):
-        return HEADS[dataset.level](encoder, dataset.num_targets, **settings["head"])
-
-
-@torch.no_grad()
-def start_at(model: torch.nn.Module, y: Tensor) -> None:
-    """Moves and scales a predictor's last layer, so that learning starts at the mean of the targets and with steps of their spread.
-
-    Numbers far from one, such as masses in dalton, are then learned like others, and answers keep their unit. A predictor without a head stays as
-    it is.
-
-    Args:
-        model: The predictor, not trained yet.
-        y: The targets to learn from, a row for each answer; those that are missing are NaN, and each is known somewhere.
-    """
-    if isinstance(model.head, MLP):
-        known = [column[~column.isnan()] for column in y.double().T]
-        spread, mean = torch.tensor([torch.std_mean(column, correction=0) for column in known], dtype=torch.double).T
-        last = model.head.lins[-1]
-        spread = torch.where(spread > 0, spread, 1.0)
-        last.weight.mul_(spread.unsqueeze(-1))
-        last.bias.mul_(spread).add_(mean)
+        model = HEADS[dataset.level](encoder, dataset.num_targets, **settings["head"])
+    if dataset.task == "regression":
+        model.head = torch.nn.Sequential(model.head, Units(dataset.num_targets))
+    return model
 
 
 def base_parameters(model: torch.nn.Module) -> Iterable[torch.nn.Parameter]:

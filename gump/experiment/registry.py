@@ -25,7 +25,7 @@ DATASETS: dict[str, Callable[..., Dataset]] = {
 LEVELS = {"planetoid": "node", "transfer": "source"}
 """What the answers are about where it is not graphs; a loader may have a setting ``level`` instead."""
 
-HEADS: dict[str, type[torch.nn.Module]] = {
+HEADS: dict[str, type[nn.GraphPredictor | nn.NodePredictor | nn.LinkPredictor]] = {
     "graph": nn.GraphPredictor,
     "source": nn.NodePredictor,
     "node": nn.NodePredictor,

@@ -189,7 +189,7 @@ class ReplicaTrainer:
         out = torch.cat([self.steps("eval", chunk).clone() for chunk in chunks], dim=1)
         y = self.store.targets(index)
         with torch.no_grad():
-            loss = torch.vmap(self.task.loss)(out, y)
+            loss = self.replicas.losses(self.task, out, y)
         out, y = out.cpu(), y.cpu()
         return loss.cpu(), self.task.judge_each(out, y), out, y
 
@@ -256,7 +256,7 @@ def _learn(replicas: Replicas, optimizer: StackedAdam, store: ReplicaStore, task
     """Takes a step on one batch for each replica; returns their losses."""
     optimizer.zero_grad()
     batch = store.batch(index, layout)
-    losses = torch.vmap(task.loss)(replicas(batch), batch.y) + replicas.penalties()
+    losses = replicas.losses(task, replicas(batch), batch.y) + replicas.penalties()
     losses.sum().backward()
     optimizer.step()
     return losses.detach()

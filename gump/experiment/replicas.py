@@ -12,6 +12,8 @@ from torch.func import functional_call, stack_module_state
 from gump.experiment.model import input_names, penalty
 from gump.experiment.padded import PaddedBatch
 from gump.experiment.summed_in_parts import parts_for
+from gump.experiment.task import Task
+from gump.experiment.units import Units
 from gump.line_graph import EulerianLineGraph
 
 
@@ -58,6 +60,11 @@ class Replicas:
         with parts_for(self.num_replicas, batch.x.device):
             out: Tensor = torch.vmap(run, randomness="different")(self.parameters, self.buffers, *tensors)
         return out if batch.answers is None else out.gather(1, batch.answers.unsqueeze(-1).expand(-1, -1, out.size(-1)))
+
+    def losses(self, task: Task, out: Tensor, y: Tensor) -> Tensor:
+        """The loss of every replica's answers, :math:`(R)`."""
+        units = [self.buffers[f"{name}.spread"] for name, module in self.model.named_modules() if isinstance(module, Units)]
+        return torch.vmap(task.loss)(out, y, *units)
 
     def penalties(self) -> Tensor | float:
         """What every replica adds to its training loss, :math:`(R)`, or zero where models have no such penalty."""

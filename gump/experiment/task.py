@@ -19,7 +19,7 @@ class Task(NamedTuple):
     Args:
         measure: Its name.
         higher_is_better: Whether more of it is better.
-        loss: The mean loss of predictions against targets.
+        loss: The mean loss of predictions against targets; of numbers in units of a spread, if that is given as a third argument.
         judge: The measure of all predictions against all targets.
         answer: What to write down for each prediction.
         truth: What to write down for each target, in the same terms.
@@ -28,7 +28,7 @@ class Task(NamedTuple):
 
     measure: str
     higher_is_better: bool
-    loss: Callable[[Tensor, Tensor], Tensor]
+    loss: Callable[..., Tensor]
     judge: Callable[[Tensor, Tensor], Tensor]
     answer: Callable[[Tensor], list[Any]]
     truth: Callable[[Tensor], list[Any]]
@@ -45,7 +45,7 @@ class Task(NamedTuple):
         return old != old or (new > old if self.higher_is_better else new < old)
 
 
-def _classes(out: Tensor, y: Tensor) -> Tensor:
+def _classes(out: Tensor, y: Tensor, _: Tensor | None = None) -> Tensor:
     return cross_entropy(out, y.view(-1))
 
 
@@ -62,12 +62,12 @@ def _over_known(loss: Callable[..., Tensor], out: Tensor, y: Tensor) -> Tensor:
     return torch.where(known, each, 0).sum() / known.sum().clamp_min(1)
 
 
-def _labels(out: Tensor, y: Tensor) -> Tensor:
+def _labels(out: Tensor, y: Tensor, _: Tensor | None = None) -> Tensor:
     return _over_known(binary_cross_entropy_with_logits, out, y)
 
 
-def _numbers(out: Tensor, y: Tensor) -> Tensor:
-    return _over_known(l1_loss, out, y)
+def _numbers(out: Tensor, y: Tensor, spread: Tensor | None = None) -> Tensor:
+    return _over_known(l1_loss, out, y) if spread is None else _over_known(l1_loss, out / spread, y.view_as(out) / spread)
 
 
 def _scores(out: Tensor) -> Tensor:
@@ -108,15 +108,20 @@ def _listed(y: Tensor) -> list[Any]:
     return y.view(-1).tolist()
 
 
-def _rounded(out: Tensor) -> list[Any]:
-    rows = [[float(f"{value:.5g}") for value in row] for row in out.tolist()]
+def _rounded(out: Tensor, digits: int = 5) -> list[Any]:
+    rows = [[float(f"{value:.{digits}g}") for value in row] for row in out.tolist()]
     return [row[0] for row in rows] if out.size(1) == 1 else rows
+
+
+def _written(out: Tensor) -> list[Any]:
+    """With the seven digits of single precision: of numbers far from zero the first ones say little."""
+    return _rounded(out, digits=7)
 
 
 TASKS = {
     "multiclass": Task("accuracy", True, _classes, _accuracy, _largest, _listed, partial(torch.softmax, dim=-1)),
     "binary": Task("auroc", True, _labels, _auroc, _rounded, _listed, torch.sigmoid),
     "multilabel": Task("ap", True, _labels, _average_precision, _rounded, _rounded, torch.sigmoid),
-    "regression": Task("mae", False, _numbers, _mean_absolute_error, _rounded, _rounded, lambda out: out),
+    "regression": Task("mae", False, _numbers, _mean_absolute_error, _written, _written, lambda out: out),
 }
 """By the names of :data:`gump.datasets.dataset.TASKS`."""

@@ -22,6 +22,7 @@ from gump.experiment.progress import Evaluation, Progress
 from gump.experiment.protocol import run_seed
 from gump.experiment.task import Task
 from gump.experiment.training import Training, cosine
+from gump.experiment.units import spread_of
 from gump.experiment.watch import EpochWatch
 
 
@@ -100,10 +101,10 @@ class Trainer:
         stream = run_seed(self.seed, self.index, self.progress.epoch + 1)
         torch.manual_seed(stream)
         self.module.train()
-        total, count = torch.zeros((), device=self.fabric.device), 0
+        total, count, spread = torch.zeros((), device=self.fabric.device), 0, spread_of(self.module)
         for step, batch in enumerate(self.feed.train_batches(torch.Generator().manual_seed(stream))):
             self.optimizer.zero_grad()
-            loss = self.task.loss(predict(self.module, batch), batch.y)
+            loss = self.task.loss(predict(self.module, batch), batch.y, spread)
             if (extra := penalty(self.module.module)) is not None:
                 loss = loss + extra
             self.fabric.backward(loss)
@@ -183,7 +184,7 @@ def evaluate(module: torch.nn.Module, feed: Feed, part: str, task: Task) -> Eval
     module.eval()
     pairs = [(predict(module, batch).float(), batch.y) for batch in feed.batches(part)]
     out, y = torch.cat([o for o, _ in pairs]), torch.cat([y for _, y in pairs])
-    return Evaluation(float(task.loss(out, y)), float(task.judge(out, y)), out, y)
+    return Evaluation(float(task.loss(out, y, spread_of(module))), float(task.judge(out, y)), out, y)
 
 
 def _optimizer(model: torch.nn.Module, training: Training) -> torch.optim.Optimizer:

@@ -18,7 +18,7 @@ from gump.experiment.checkpoint import SAVE_EVERY_S, read_checkpoint, tidy
 from gump.experiment.config import Config, made_by
 from gump.experiment.device import device_name, fabric_on, peak_memory, reset_peak_memory
 from gump.experiment.feed import Feed, GraphFeed, LinkFeed, NodeFeed
-from gump.experiment.model import build_model, start_at
+from gump.experiment.model import build_model
 from gump.experiment.padded import PaddedStore
 from gump.experiment.preprocess import TransformedGraphs, prepare
 from gump.experiment.progress import Progress
@@ -34,6 +34,7 @@ from gump.experiment.store import GraphStore, TransformedStore
 from gump.experiment.task import TASKS
 from gump.experiment.trained import save_trained
 from gump.experiment.trainer import Trainer
+from gump.experiment.units import units_of
 from gump.experiment.vertex_store import VertexStore
 from gump.experiment.watch import Watch
 from gump.kernels import LAUNCHED, has_triton
@@ -147,8 +148,8 @@ class Workshop:
             torch.manual_seed(run_seed(seed, run.number))
             with blaming(run.config.place):
                 models.append(build_model(run.config.settings, self.dataset))
-            if self.dataset.task == "regression" and self.dataset.level != "link":
-                start_at(models[-1], self.splits.targets[split.train])
+            if units := units_of(models[-1]):
+                units.fit(self.splits.targets[split.train])
         trainings, indices = [run.config.training for run in runs], [run.number for run in runs]
         checkpoint, identity, shown = self._checkpoint(runs), self._identity(runs), _shown(runs)
 

@@ -8,12 +8,12 @@ from torch_geometric.data import Batch
 from gump.datasets import fake_dataset
 from gump.datasets.dataset import LEVELS, TASKS, Dataset
 from gump.experiment.feed import GraphFeed, LinkFeed, NodeFeed
-from gump.experiment.model import Embedded, base_parameters, build_model, predict, start_at
+from gump.experiment.model import Embedded, base_parameters, build_model, predict
 from gump.experiment.protocol import Links, Official
 from gump.experiment.registry import MODELS, takes_line_graph
 from gump.experiment.store import GraphStore
 from gump.experiment.task import TASKS as JUDGES
-from gump.nn import GUMP, MPNN, GraphPredictor, LinkPredictor, NodePredictor
+from gump.nn import GUMP, GraphPredictor, LinkPredictor, NodePredictor
 from gump.nn.embedding import CategoricalEmbedding
 
 KINDS = [(level, task) for level in LEVELS for task in TASKS if level != "link" or task == "binary"]
@@ -158,19 +158,3 @@ def test_a_model_that_does_not_keep_its_edge_dim_is_refused(monkeypatch: pytest.
     settings = tiny_config().settings | {"model": {"kind": "Forgets", "edge_dim": 2, "hidden_channels": 3}}
     with pytest.raises(ValueError, match=r"'model.kind' must be one that keeps its 'edge_dim', .* \(got Forgets\)"):
         build_model(settings, fake_dataset(edge_features=True))
-
-
-def test_a_regression_starts_at_its_targets() -> None:
-    data = fake_dataset(task="regression", num_targets=2, num_graphs=10)
-    torch.manual_seed(0)
-    model, batch = build_model(tiny_config(dataset={"task": "regression"}).settings, data).eval(), first_batch(data)
-    before = predict(model, batch)
-    start_at(model, torch.tensor([[3000.0, 5.0], [3200.0, 5.0]]))
-    torch.testing.assert_close(predict(model, batch), before * torch.tensor([100.0, 1.0]) + torch.tensor([3100.0, 5.0]))
-    start_at(model, torch.tensor([[torch.nan, 0.1], [3.0, torch.nan], [1.0, 0.1], [torch.nan, 0.1]]))  # from where it is now
-    scale, shift = torch.tensor([100.0, 1.0]), torch.tensor([3100.0, 5.0])
-    torch.testing.assert_close(predict(model, batch), before * scale + shift + torch.tensor([2.0, 0.1]))
-    headless: Any = NodePredictor(MPNN(3, 4, 1, out_channels=2), 2, num_layers=0)
-    weights = {key: value.clone() for key, value in headless.state_dict().items()}
-    start_at(headless, torch.tensor([[3000.0, 5.0]]))
-    assert all(value.equal(weights[key]) for key, value in headless.state_dict().items())

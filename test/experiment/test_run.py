@@ -976,23 +976,6 @@ def test_an_error_about_a_setting_says_where_it_stands(tmp_path: Path, changes: 
         list(Runner(tmp_path).run(tiny_config(**changes), [0]))
 
 
-@pytest.mark.parametrize("num_replicas", [None, 2])
-def test_numbers_far_from_one_are_learned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, num_replicas: int | None) -> None:
-    fake = preprocess.DATASETS["fake"]
-
-    @functools.wraps(fake)
-    def heavy(**settings: Any) -> Dataset:
-        dataset = fake(**settings)
-        for graph in dataset.graphs:
-            graph.y = 3000 + 100 * graph.y
-        return dataset
-
-    monkeypatch.setitem(preprocess.DATASETS, "fake", heavy)
-    config = tiny_config(dataset={"task": "regression"}, protocol={"kind": "fresh", "num_runs": 2})
-    for record in Runner(tmp_path, num_replicas=num_replicas).run(config):
-        assert record.results["last"]["test"] < 300, "the spread is about 50, and an answer that starts at nothing is 3,000 away"
-
-
 def test_numbers_that_are_missing_count_for_nothing_alone_and_side_by_side(tmp_path: Path) -> None:
     config = tiny_config(dataset={"task": "regression", "num_targets": 2, "missing": 0.4})
     alone, together = ([*Runner(tmp_path / str(n), num_replicas=n).run(config)] for n in (None, 2))
@@ -1006,7 +989,6 @@ def test_numbers_that_are_missing_count_for_nothing_alone_and_side_by_side(tmp_p
             if number is not None
         ]
         assert record.results["last"]["test"] == pytest.approx(sum(errors) / len(errors), rel=1e-3)
-        assert record.results["last"]["test_loss"] == record.results["last"]["test"]
         assert other.predictions["target"] == targets
         for series, values in record.history.items():
             assert other.history[series] == pytest.approx(values, rel=1e-3)

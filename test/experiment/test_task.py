@@ -148,6 +148,7 @@ def test_numbers_are_expected_as_they_are() -> None:
     assert TASKS["regression"].expected(numbers(0, 5, 2)).equal(numbers(0, 5, 2))
 
 
-def test_predictions_are_written_with_five_digits() -> None:
-    assert TASKS["regression"].answer(torch.tensor([[1 / 3], [2.0]])) == [0.33333, 2.0]
+def test_logits_are_written_with_five_digits_and_numbers_with_seven() -> None:
+    assert TASKS["binary"].answer(torch.tensor([[1 / 3], [2.0]])) == [0.33333, 2.0]
+    assert TASKS["regression"].answer(torch.tensor([[1 / 3], [-11000.78]])) == [0.3333333, -11000.78]
     assert TASKS["multiclass"].answer(torch.tensor([[0.0, 1.0], [3.0, 2.0]])) == [1, 0]

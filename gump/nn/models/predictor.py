@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch_geometric.nn import MLP, global_add_pool, global_max_pool, global_mean_pool
+from torch_geometric.nn.inits import reset
 
 from gump.nn.arguments import check_counts
 from gump.nn.rows import add_rows
@@ -57,8 +58,7 @@ class _Predictor(torch.nn.Module):
     def reset_parameters(self) -> None:
         """Draws new weights."""
         self.encoder.reset_parameters()  # type: ignore[operator]
-        if isinstance(self.head, MLP):
-            self.head.reset_parameters()
+        reset(self.head)
 
     def _check_encoded(self, x: Tensor, num_rows: int | None, of: str) -> None:
         """Refuses what an encoder returned if it is not as wide as it says, or has not a row for each vertex or graph."""
