@@ -116,17 +116,14 @@ def run_all(runner: Runner, configs: Sequence[Config], indices: Sequence[int] | 
             raise ValueError(
                 f"'configs' must have names of their own, for their records' sake (got {config.title} with different settings)"
             )
-    known: dict[Path, Record] = {}
-    folder = runner.folder
+    folder, known = runner.folder, dict[Path, Record]()
     for config, index in runs:
         if index >= config.protocol.num_runs:
             raise ValueError(
                 f"'--splits' must be below the protocol's number of runs, {config.protocol.num_runs} (got {index} for {config.title})"
             )
-        if (path := folder.path(config, index)) in known:
-            continue
         if record := folder.finished(config, index):
-            known[path] = record
+            known[folder.path(config, index)] = record
         elif runner.num_replicas and (obstacle := obstacle_to_replicas(config.settings)):
             raise ValueError(f"{obstacle}, for {config.title}")
     if num_jobs == 1 or not runs:

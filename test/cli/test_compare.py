@@ -14,7 +14,7 @@ from gump.cli import app
 from gump.record import Record, load_records
 from gump.report import Summary, paired_difference
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 FIRST, SECOND = "records/best/mutag_gin_gump_long", "records/best/mutag_gin_long"
 
 

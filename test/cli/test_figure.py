@@ -108,7 +108,7 @@ def test_only_what_is_missing_is_named(figure: Call) -> None:
 
 
 def test_a_folder_is_named_where_figures_draw_all_of_it() -> None:
-    root = Path(__file__).parents[1] / "configs"
+    root = Path(__file__).parents[2] / "configs"
     drawn = {config for kind in FIGURES.values() for config in kind.configs}
     for folder in {config.split("/")[0] for config in drawn}:
         assert {f"{folder}/{path.stem}" for path in (root / folder).glob("*.toml")} == {
