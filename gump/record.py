@@ -39,11 +39,11 @@ class Record:
             was right.
         test_index: The numbers of the test set's graphs or vertices; of a pair of vertices u < v that may be linked, u times the number of
             vertices plus v.
-        provenance: ``config`` (its file), ``data`` (the start of a checksum of the dataset), ``commit``, ``clean``, ``versions``, ``device``,
-            ``num_devices``, ``num_threads``, ``path`` (kernel or plain), ``precision``, ``host``, the ``program`` (replicas or plain), the runs it
-            was trained ``side_by_side_with`` and, of other configurations, ``and_with``; of a run that several commits have made, the first
-            epoch of each (``commits``); of a point of a grid that this is a ``search``; a checksum of the ``code`` of models and transforms that
-            are not the library's.
+        provenance: ``config`` (its file), the starts of checksums of ``data`` and of the ``split`` that may come with them, ``commit``, ``clean``,
+            ``versions``, ``device``, ``num_devices``, ``num_threads``, ``path`` (kernel or plain), ``precision``, ``host``, the ``program`` (replicas
+            or plain), the runs it was trained ``side_by_side_with`` and, of other configurations, ``and_with``; of a run that several commits
+            have made, the first epoch of each (``commits``); of a point of a grid that this is a ``search``; a checksum of the ``code`` of models
+            and transforms that are not the library's.
         cost: ``time_s``, ``epoch_time_s``, ``peak_memory_bytes``, ``num_parameters``.
         note: What has to be said beside the number.
         status: ``"finished"``, or ``"diverged"`` with the reason in ``note``.

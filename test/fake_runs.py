@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from fake_configs import tiny_tables
 
 from gump.datasets.dataset import Dataset
@@ -38,6 +39,20 @@ def alter_data(monkeypatch: pytest.MonkeyPatch) -> None:
         dataset = fake(**settings)
         dataset.graphs[0].x[0, 0] += 1
         return dataset
+
+    monkeypatch.setitem(preprocess.DATASETS, "fake", altered)
+
+
+def alter_split(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From now on the fake dataset comes with another split: what was validated on is learned from, and the other way round."""
+    fake = preprocess.DATASETS["fake"]
+
+    @functools.wraps(fake)
+    def altered(**settings: Any) -> Dataset:
+        dataset = fake(**settings)
+        train, val = dataset.split["train"], dataset.split["val"]
+        swapped = {"train": torch.cat([val, train[val.numel() :]]), "val": train[: val.numel()], "test": dataset.split["test"]}
+        return dataclasses.replace(dataset, split=swapped)
 
     monkeypatch.setitem(preprocess.DATASETS, "fake", altered)
 

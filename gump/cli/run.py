@@ -16,7 +16,6 @@ from gump.cli.console import LINE_S, bars, check_out, now_and_then, plain_errors
 
 if TYPE_CHECKING:
     from gump.experiment.config import Config
-    from gump.experiment.record_folder import RecordFolder, Run
     from gump.experiment.watch import Watch
     from gump.record import Record
 
@@ -33,7 +32,9 @@ def run(
     replicas: Annotated[int | None, typer.Option(min=1, help="runs side by side as one program")] = None,
     records: Annotated[Path, typer.Option(help="the folder of records")] = Path("records"),
     set_: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="a setting, such as train.epochs=2")] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="replace records made with other settings")] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="replace records made with other settings, or on other data")
+    ] = False,
     keep_weights: Annotated[bool, typer.Option("--keep-weights", help="leave trained weights beside the records")] = False,
     tensorboard: Annotated[Path | None, typer.Option(help="a folder for TensorBoard's logs")] = None,
 ) -> None:
@@ -70,10 +71,12 @@ def run(
         with _bars(len(runs)) as (watches, advance):
             watches += tensorboard_writer(tensorboard)
             runner = Runner(records, device, devices, overwrite, watches, num_replicas=replicas, keep_weights=keep_weights)
-            there = _num_finished(runner.folder, runs)
+            places = {runner.folder.path(*run) for run in runs}
+            before = {path: path.stat().st_mtime_ns for path in places if path.is_file()}
             for record in run_all(runner, loaded, indices, jobs):
                 made.append(record)
                 advance()
+        there = sum(path.stat().st_mtime_ns == time_ns for path, time_ns in before.items())
         if there and _speaks():
             typer.echo(f"{there} of {len(made)} runs were recorded before, in {records}, and are not trained again", err=True)
         if _speaks():
@@ -84,11 +87,6 @@ def run(
                 print_points([record for record in made if record.name == name])
         if any(record.status == "diverged" for record in made):
             raise typer.Exit(DIVERGED)
-
-
-def _num_finished(folder: RecordFolder, runs: list[Run]) -> int:
-    """How many runs have a record already."""
-    return sum(folder.path(*run).is_file() and not (folder.overwrite and folder.finished(*run) is None) for run in runs)
 
 
 def _hint(configs: list[Config], indices: list[int] | None, device: str) -> str:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
 from contextlib import contextmanager
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -19,24 +19,35 @@ def num_cores() -> int:
 
 @contextmanager
 def process_pool(
-    num_processes: int, start: str, initializer: Callable[..., Any] | None = None, initargs: tuple[Any, ...] = ()
+    num_processes: int,
+    start: str,
+    initializer: Callable[..., Any] | None = None,
+    initargs: tuple[Any, ...] = (),
+    advice: str = "on fewer cores there are fewer, which need less (`taskset -c 0` before a command leaves it one)",
 ) -> Iterator[ProcessPoolExecutor]:
-    """Processes that share work; if one of them is ended from outside, the error says so in a sentence.
+    """Processes that share work; if one of them is ended from outside, the error says so in a sentence. After any error, and after Ctrl-C, all of
+    them are ended at once, whatever they are at.
 
     Args:
         num_processes: How many there are.
         start: How they are started, ``"fork"`` or ``"spawn"``.
         initializer: What each does first.
         initargs: Its arguments.
+        advice: What to do where memory is short.
     """
+    others = set(active_children())
     with ProcessPoolExecutor(num_processes, get_context(start), initializer, initargs) as pool:
         try:
             yield pool
         except BrokenExecutor as error:
             raise ChildProcessError(
-                f"one of {num_processes} processes was ended from outside, perhaps for want of memory; on fewer cores there are fewer, which "
-                "need less (`taskset -c 0` before a command leaves it one)"
+                f"one of {num_processes} processes was ended from outside, perhaps for want of memory; {advice}"
             ) from error
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            for child in set(active_children()) - others:
+                child.terminate()
+            raise
 
 
 def show_progress(things: Iterable[T], total: int, what: str, show: bool = True) -> Iterator[T]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
@@ -41,13 +41,16 @@ class RecordFolder:
 
     Args:
         root: The folder.
-        overwrite: Whether records that were made with other settings, or with other code of models and transforms from outside, count as none.
+        overwrite: Whether records that were made with other settings, on other data, or with other code of models and transforms from outside, count
+            as none.
         keep_weights: Whether a finished run must have the weights of the epoch that counts beside its record.
+        made_on: Checksums of the data as they are now, see :attr:`gump.experiment.splits.Splits.made_on`, for those who have read them.
     """
 
     root: Path
     overwrite: bool = False
     keep_weights: bool = False
+    made_on: Mapping[str, str] = field(default_factory=dict)
 
     def path(self, config: Config, index: int) -> Path:
         """Where the record of a run lies."""
@@ -59,7 +62,7 @@ class RecordFolder:
         if not path.is_file():
             return None
         record = Record.load(path)
-        if self.overwrite and record.provenance.get("code", "") != code_of(config.settings):
+        if self.overwrite and (record.provenance.get("code", "") != code_of(config.settings) or self.is_outdated(record)):
             return None
         now = json.loads(json.dumps(made_by(config.settings)))
         if differences(made_by(record.settings), now) and (differing := differences(made_by(completed(record.settings)), now)):
@@ -76,6 +79,11 @@ class RecordFolder:
                 f"{path} has no weights of the epoch that counts by '{rule}' beside it; pass --overwrite to train it again, or another --records"
             )
         return record
+
+    def is_outdated(self, record: Record) -> bool:
+        """Whether a record was made on other data than there are now, or on another split of them; of older records not all is known."""
+        known = {key: record.provenance.get(key, "") for key in self.made_on}
+        return any(not self.made_on[key].startswith(start) for key, start in known.items())
 
     def settle(self, config: Config, index: int, record: Record) -> Record:
         """Brings the record of a finished run up to date, and removes the checkpoint that the run may have left.

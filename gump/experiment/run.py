@@ -5,15 +5,16 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
+import signal
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from gump.datasets.workers import process_pool
 from gump.experiment.checkpoint import SAVE_EVERY_S, tidy
 from gump.experiment.config import Config, made_by, side_by_side
 from gump.experiment.record_folder import RecordFolder, Run, configs_of, runs_of
@@ -33,7 +34,8 @@ class Runner:
         records: The folder of records.
         device: ``"cpu"``, ``"cuda"`` or what Lightning Fabric knows besides.
         num_devices: How many of them; each training batch is shared among them.
-        overwrite: Whether to replace records that were made with other settings, or with other code of models and transforms from outside.
+        overwrite: Whether to replace records that were made with other settings, on other data, or with other code of models and transforms from
+            outside; the data are read then, to see whether they are others.
         watches: Called after every epoch.
         save_every_s: Seconds between checkpoints.
         num_replicas: How many runs to train side by side as one program; by default each is trained by itself, in a loop that one can read.
@@ -77,14 +79,16 @@ class Runner:
             runs: The runs.
             known: Records that :meth:`gump.experiment.record_folder.RecordFolder.finished` has found among theirs, by where they lie.
         """
-        folder = self.folder
+        configs = configs_of(runs)
+        workshop = self.workshop(configs) if self.overwrite else None  # which knows the data, as who replaces records must
+        folder, known = (self.folder, known or {}) if workshop is None else (workshop.folder, {})
         places = {folder.path(*run): run for run in runs}
-        found = {path: (known or {}).get(path) or folder.finished(*run) for path, run in places.items()}
+        found = {path: known.get(path) or folder.finished(*run) for path, run in places.items()}
         done = {path: folder.settle(*places[path], record) for path, record in found.items() if record}
         missing = [run for path, run in places.items() if path not in done]
-        configs = configs_of(runs)
-        workshop = self.workshop(configs) if missing else None
-        if not missing:
+        if missing:
+            workshop = workshop or self.workshop(configs)
+        else:
             warn_of_other_code(configs[0], {path: record.provenance for path, record in done.items()})
         groups = workshop.groups(missing) if workshop else []
         for path in (folder.path(*run) for run in runs):
@@ -137,23 +141,24 @@ def _run_in_processes(runner: Runner, runs: Sequence[Run], known: Mapping[Path, 
     """Makes the records of runs, several at a time."""
     folder = runner.folder
     places = {folder.path(*run): run for run in runs}
-    done = {path: folder.settle(*places[path], record) for path, record in known.items()}
+    done = {} if runner.overwrite else {path: folder.settle(*places[path], record) for path, record in known.items()}
     missing = [run for path, run in places.items() if path not in done]
     silent = dataclasses.replace(runner, watches=())
-    with ProcessPoolExecutor(num_jobs, get_context("spawn"), initializer=torch.set_num_threads, initargs=(1,)) as pool:
-        try:
-            made = pool.map(_run_one, itertools.repeat(silent), *zip(*missing, strict=True)) if missing else iter(())
-            for path in (folder.path(*run) for run in runs):
-                if path not in done:
-                    done[path] = next(made)
-                yield done[path]
-        except BrokenExecutor as error:
-            raise ChildProcessError(
-                "a process was ended from outside, perhaps for want of memory; finished runs are kept, and fewer --jobs need less"
-            ) from error
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+    with process_pool(
+        num_jobs, "spawn", _begin, (warnings.showwarning,), "finished runs are kept, and fewer --jobs need less"
+    ) as pool:
+        made = pool.map(_run_one, itertools.repeat(silent), *zip(*missing, strict=True)) if missing else iter(())
+        for path in (folder.path(*run) for run in runs):
+            if path not in done:
+                done[path] = next(made)
+            yield done[path]
+
+
+def _begin(show_warning: Callable[..., None]) -> None:
+    """What each process does first: it takes one core, says warnings as the first one does, and leaves it to that one to end it after Ctrl-C."""
+    torch.set_num_threads(1)
+    warnings.showwarning = show_warning
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _families(runs: Sequence[Run]) -> list[list[Run]]:
@@ -169,11 +174,13 @@ def _families(runs: Sequence[Run]) -> list[list[Run]]:
 
 def _run_one(runner: Runner, config: Config, index: int) -> Record:
     """Makes one record in a process that keeps the data of what it worked on last."""
-    if record := runner.folder.finished(config, index):  # by now, through another command
+    if not runner.overwrite and (record := runner.folder.finished(config, index)):  # by now, through another command
         return runner.folder.settle(config, index, record)
     if _LAST.get("common") != (common := side_by_side(config.settings)):
         _LAST.update(common=common, workshop=runner.workshop([config]))
     workshop: Workshop = _LAST["workshop"]
+    if runner.overwrite and (record := workshop.folder.finished(config, index)):
+        return workshop.folder.settle(config, index, record)
     return workshop.train([Run(config, index)])[0]
 
 

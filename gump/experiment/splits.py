@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
+from functools import cached_property
 
 from torch import Tensor
 
 from gump.datasets.dataset import Dataset
 from gump.experiment.preprocess import TransformedGraphs
-from gump.experiment.protocol import Split, SplitRule
+from gump.experiment.protocol import Official, Scaffold, Split, SplitRule
 
 
 class Splits:
@@ -33,6 +35,17 @@ class Splits:
         if self.dataset.task != "multiclass" and self.dataset.level != "link":
             self._check_known(split, index)
         return split
+
+    @cached_property
+    def made_on(self) -> dict[str, str]:
+        """What tells the data of these runs from others: a checksum of the graphs and, where the split comes with them, one of it."""
+        found = {"data": self.dataset.fingerprint}
+        if isinstance(self.protocol, Official | Scaffold):
+            digest = hashlib.sha256()
+            for numbers in self.protocol.split(self.dataset, 0):
+                digest.update(f"{numbers.tolist()}".encode())
+            found["split"] = digest.hexdigest()
+        return found
 
     def sizes(self, index: int) -> tuple[int, ...]:
         """How large the parts of a run are."""

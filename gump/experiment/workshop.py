@@ -67,7 +67,7 @@ class Workshop:
         watches: Sequence[Watch] = (),
         save_every_s: float = SAVE_EVERY_S,
     ) -> None:
-        self.configs, self.folder, self.num_replicas = list(configs), folder, num_replicas
+        self.configs, self.num_replicas = list(configs), num_replicas
         self.watches, self.save_every_s = watches, save_every_s
         self.config, self.training = configs[0], configs[0].training  # for what all share
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # what torch asks for where it should repeat
@@ -83,6 +83,8 @@ class Workshop:
         with blaming(self.config.place):
             self.dataset = prepare(self.config.settings, self.line_graph)
         self.splits = Splits(self.dataset, self.config.protocol)
+        with blaming(self.config.place):
+            self.folder = dataclasses.replace(folder, made_on=self.splits.made_on)
         self._checked: set[str] = set()
         self._check_records(self.configs)
         self.store: GraphStore | TransformedStore | None = None
@@ -210,18 +212,20 @@ class Workshop:
         return [Record.load(self.folder.path(*run)) for run in runs]
 
     def _check_records(self, configs: Sequence[Config]) -> None:
-        """Refuses to train runs beside others of the same configurations that were made on other data; warns if it was with other code.
+        """Refuses to train runs beside others of the same configurations that were made on other data, unless they may be replaced; warns if it was
+        with other code.
 
         A configuration is looked at once: later there are the records of runs that were trained here.
         """
         folders = [self.folder.path(config, 0).parent for config in configs if config.title not in self._checked]
-        made = {path: Record.load(path).provenance for folder in folders for path in sorted(folder.glob("[0-9][0-9][0-9]*.json"))}
-        for path, how in made.items():
-            if (data := how.get("data", "")) and not self.dataset.fingerprint.startswith(data):
-                raise ValueError(
-                    f"{path} was made on other data than {self.dataset.name} has now; name another --records, or remove it"
-                )
-        warn_of_other_code(self.config, made)
+        made = {path: Record.load(path) for folder in folders for path in sorted(folder.glob("[0-9][0-9][0-9]*.json"))}
+        outdated = [] if self.folder.overwrite else [path for path, record in made.items() if self.folder.is_outdated(record)]
+        if outdated:
+            raise ValueError(
+                f"{outdated[0]} was made on other data than {self.dataset.name} has now, or on another split of them; pass --overwrite to replace "
+                "it, or another --records"
+            )
+        warn_of_other_code(self.config, {path: record.provenance for path, record in made.items()})
         self._checked |= {config.title for config in configs}
 
     def _checkpoint(self, runs: Sequence[Run]) -> Path:
@@ -239,7 +243,7 @@ class Workshop:
         made: dict[str, Any] = {"torch": torch.__version__, "gump": gump.__version__, "device": device_name(self.fabric.device)}
         made |= {"kernels": self.fabric.device.type == "cuda" and has_triton()}
         made |= {"num_devices": self.fabric.world_size, "replicas": self.num_replicas is not None, "format": FORMAT}
-        made |= {"data": self.dataset.fingerprint} | ({"code": self.code} if self.code else {})
+        made |= self.splits.made_on | ({"code": self.code} if self.code else {})
         if self.folder.keep_weights:
             made |= {"weights": [config.training.select for config in configs_of(runs)]}
         settings = [made_by(config.settings) for config in configs_of(runs)]
@@ -277,7 +281,11 @@ class Workshop:
             history=progress.history,
             predictions=progress.predictions,
             test_index=test_index,
-            provenance={"config": config.path, "data": self.dataset.fingerprint[:16], **provenance(self.fabric)}
+            provenance={
+                "config": config.path,
+                **{key: sum_[:16] for key, sum_ in self.splits.made_on.items()},
+                **provenance(self.fabric),
+            }
             | ({"code": self.code} if self.code else {})
             | ({"commits": progress.commits} if several else {})
             | ({"search": True} if config.is_search else {}),

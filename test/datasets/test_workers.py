@@ -1,7 +1,9 @@
 import os
 import sys
+import time
 from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_all_start_methods
+from multiprocessing import active_children, get_all_start_methods
+from pathlib import Path
 
 import pytest
 
@@ -61,3 +63,30 @@ def test_things_come_as_they_are_with_a_bar_or_without(monkeypatch: pytest.Monke
         monkeypatch.setitem(sys.modules, package, None)
     assert list(show_progress(iter("abc"), 3, "reading")) == ["a", "b", "c"]
     assert capsys.readouterr() == ("", "")
+
+
+@forks
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
+def test_after_an_error_or_ctrl_c_nobody_works_on(error: type[BaseException], tmp_path: Path) -> None:
+    def share() -> None:
+        with process_pool(2, "fork") as pool:
+            begun = [pool.submit(touch_and_sleep, tmp_path / str(number)) for number in range(6)]
+            while len(list(tmp_path.iterdir())) < 2:
+                assert not any(future.done() for future in begun)
+                time.sleep(0.01)
+            raise error
+
+    start = time.monotonic()
+    with pytest.raises(error):
+        share()
+    assert time.monotonic() - start < SLEEP_S, "none is waited for"
+    assert not active_children()
+    assert len(list(tmp_path.iterdir())) == 2, "and no other was begun"
+
+
+SLEEP_S = 600
+
+
+def touch_and_sleep(path: Path) -> None:
+    path.touch()
+    time.sleep(SLEEP_S)

@@ -1,19 +1,21 @@
+import contextlib
 import dataclasses
 import functools
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 from fake_configs import tiny_config, tiny_tables
-from fake_runs import alter_data, counted
+from fake_runs import alter_data, alter_split, comparable, counted
 
 from gump.datasets.dataset import Dataset
 from gump.experiment import preprocess, workshop
 from gump.experiment.config import make_configs
-from gump.experiment.run import Runner
-from gump.record import Record
+from gump.experiment.run import Runner, run_all
+from gump.record import Record, load_records
 
 
 def test_a_run_leaves_a_record_of_everything_and_no_checkpoint(tmp_path: Path) -> None:
@@ -60,12 +62,62 @@ def test_runs_on_other_data_are_not_put_beside_each_other(tmp_path: Path, monkey
     alter_data(monkeypatch)
     assert list(runner.run(tiny_config(), [0])) == [first], "nothing is trained beside it"
     with pytest.raises(
-        ValueError, match=r"000\.json was made on other data than fake has now; name another --records, or remove it"
+        ValueError,
+        match=r"000\.json was made on other data than fake has now, .*; pass --overwrite to replace it, or another --records",
     ):
         list(runner.run(tiny_config(), [1]))
     runner.folder.path(tiny_config(), 0).unlink()
     [second] = runner.run(tiny_config(), [0])
     assert second.provenance["data"] != first.provenance["data"]
+
+
+@pytest.mark.parametrize("num_jobs", [1, 2])
+@pytest.mark.parametrize("change", [alter_data, alter_split])
+def test_records_of_other_data_or_of_another_split_are_replaced_if_that_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: Any, num_jobs: int
+) -> None:
+    inside = SimpleNamespace(map=map)  # of this process, where what is patched holds
+    monkeypatch.setattr("gump.experiment.run.process_pool", lambda *_: contextlib.nullcontext(inside))
+    monkeypatch.setattr("gump.experiment.run._LAST", {})
+    config = tiny_config()
+    old = list(Runner(tmp_path).run(config))
+    again = Runner(tmp_path, overwrite=True)
+    assert list(run_all(again, [config], num_jobs=num_jobs)) == old, "on the same data nothing is trained"
+    change(monkeypatch)
+    monkeypatch.setattr("gump.experiment.run._LAST", {})
+    fresh = list(Runner(tmp_path / "fresh").run(config))
+    assert [comparable(record) for record in fresh] != [comparable(record) for record in old]
+    new = list(run_all(again, [config], num_jobs=num_jobs))
+    assert [comparable(record) for record in new] == [comparable(record) for record in fresh]
+    assert load_records(tmp_path / "test") == new
+
+
+@pytest.mark.parametrize("num_replicas", [None, 2])
+def test_a_run_does_not_go_on_under_another_split_nor_beside_runs_of_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, num_replicas: int | None
+) -> None:
+    config, epochs = tiny_config(), []
+
+    def stop(_: Any, __: int, epoch: int, ___: Any) -> None:
+        epochs.append(epoch)
+        if len(epochs) == 2:
+            raise KeyboardInterrupt
+
+    runner = Runner(tmp_path, watches=[stop], save_every_s=0, num_replicas=num_replicas)
+    with pytest.raises(KeyboardInterrupt):
+        list(runner.run(config))
+    alter_split(monkeypatch)
+    list(runner.run(config))
+    assert epochs[:3] == [1, 2, 1], "it starts anew"
+    monkeypatch.undo()
+    runner.folder.path(config, 0).unlink()
+    with pytest.raises(ValueError, match=r"001\.json was made on other data than fake has now, or on another split of them"):
+        list(runner.run(config))
+
+
+def test_where_splits_are_drawn_a_record_has_no_checksum_of_one(tmp_path: Path) -> None:
+    [drawn] = Runner(tmp_path).run(tiny_config(protocol={"kind": "fresh", "num_runs": 1}))
+    assert "split" not in drawn.provenance
 
 
 @pytest.mark.parametrize(
