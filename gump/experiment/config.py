@@ -179,7 +179,7 @@ def _make(name: str, tables: Mapping[str, Any], changes: Mapping[str, Any]) -> C
 def complete(tables: Mapping[str, Any]) -> dict[str, Any]:
     """Checks the settings of a configuration, or of a record of it, and fills in the defaults."""
     settings: dict[str, Any] = {"title": tables["title"]} if tables.get("title") else {}
-    settings["dataset"] = choose("dataset", tables.get("dataset"), DATASETS, given=("root", "cache", "download"))
+    settings["dataset"] = choose("dataset", tables.get("dataset"), DATASETS, given=("root", "cache", "download", "one_class"))
     settings["transform"] = [_transform(f"transform.{i}", table) for i, table in enumerate(tables.get("transform", []))]
     settings["protocol"] = choose("protocol", tables.get("protocol"), PROTOCOLS)
     settings["model"] = choose("model", tables.get("model"), MODELS, given=("in_channels", "out_channels"), needs="in_channels")

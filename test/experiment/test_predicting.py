@@ -280,16 +280,22 @@ def test_vertices_of_an_archive_of_arrays_have_an_answer_each(tmp_path: Path) ->
 
 def test_a_folder_in_the_format_of_tu_is_read_as_that_of_the_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GUMP_DATA", str(tmp_path))
-    parts = {"A": "1, 2\n2, 1\n3, 4\n4, 3\n", "graph_indicator": "1\n1\n2\n2\n", "graph_labels": "1\n2\n"}
+    parts = {"A": "1, 2\n2, 1\n3, 4\n4, 3\n", "graph_indicator": "1\n1\n2\n2\n", "graph_labels": "3\n5\n"}
     parts |= {"node_labels": "0\n1\n1\n0\n", "node_attributes": "0.5\n1\n2\n4\n"}
-    for name in ("MINE", "NEW"):
+    for name in ("MINE", "NEW", "my.v2"):
         (tmp_path / name / "raw").mkdir(parents=True)
-        for part, text in parts.items():
+        for part, text in (parts if name != "NEW" else parts | {"graph_labels": "0\n0\n"}).items():
             (tmp_path / name / "raw" / f"{name}_{part}.txt").write_text(text)
     data = load_tu("MINE", use_node_attr=True)
     weights = untrained(tmp_path / "w.pt", data, {"kind": "tu", "name": "MINE", "use_node_attr": True})
-    for name in ("NEW", "tu:NEW"):
-        assert close(numbers_of(rows_of([weights], name), "probability_"), load_trained(weights)(list(data)).softmax(1))
+    for name in ("NEW", "tu:NEW", "my.v2", "tu:my.v2"):
+        rows = rows_of([weights], name)
+        assert close(numbers_of(rows, "probability_"), load_trained(weights)(list(data)).softmax(1))
+        assert list(rows[0]) == ["graph", "predicted", "probability_3", "probability_5"]
+        assert {row["predicted"] for row in rows} <= {"3", "5"}
+    for name in ("gone.npz", "my.v2/gone.npz"):
+        with pytest.raises(ValueError, match=rf"'graph' must be a file, .* \(got '{name}', which is none of them"):
+            rows_of([weights], name)
 
 
 def test_what_cannot_be_asked_is_refused(tmp_path: Path) -> None:
