@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import warnings
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -19,6 +18,7 @@ from gump.experiment.config import complete
 from gump.experiment.model import build_model, input_names, predict
 from gump.experiment.preprocess import Preparation
 from gump.experiment.registry import MODELS, code_of, takes_line_graph
+from gump.experiment.saved import read_saved
 from gump.files import write_atomically
 
 AT_ONCE = 64
@@ -155,16 +155,9 @@ def kept_by(path: Path) -> str | None:
 
 
 def _read(path: str | Path, mmap: bool = False) -> dict[str, Any]:
-    """What :func:`save_trained` has written; that a file may not be read, or memory is short, says nothing about what is in it."""
-    state = None
-    try:
-        state = torch.load(path, map_location="cpu", weights_only=True, mmap=mmap)
-    except MemoryError:
-        raise
-    except Exception as error:  # of many kinds, some of which advise to run what the file holds
-        if isinstance(error, OSError) and error.errno != errno.EINVAL:  # as a file gives whose end was cut off
-            raise
-    if not isinstance(state, dict) or not {"settings", "dataset", "widths", "weights"} <= state.keys():
+    """What :func:`save_trained` has written."""
+    state = read_saved(path, mmap)
+    if state is None or not {"settings", "dataset", "widths", "weights"} <= state.keys():
         raise ValueError(
             f"'path' must be a file of weights that `gump run --keep-weights` has left (got {path}, which is none, or damaged)"
         )
