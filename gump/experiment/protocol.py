@@ -221,8 +221,8 @@ class Scaffold:
         split = Split(*((part[group] == i).nonzero().view(-1) for i in range(3)))
         if empty := [name for name, numbers in split._asdict().items() if numbers.numel() == 0]:
             raise ValueError(
-                f"'protocol' must leave something to every part of {dataset.name} (got an empty '{empty[0]}'): molecules that share a scaffold are on "
-                f'one side, as are all without a ring, and {int(sizes.max()):,} of {total:,} share the largest; take kind = "fresh", or other shares'
+                f"'protocol' must leave something to every part of {dataset.name} (got an empty '{empty[0]}'): molecules of one scaffold stay "
+                f'together, as do all without a ring, and {int(sizes.max()):,} of {total:,} share the largest; take kind = "fresh", or other shares'
             )
         return split
 

@@ -100,7 +100,7 @@ class Trained:
         needed = ["x", "edge_index", *(["edge_attr"] if self._reads_edges else []), *ASKED_AT.get(self.dataset.level, [])]
         if lacking := [name for name in needed if graph.get(name) is None]:
             raise ValueError(
-                f"'graphs' must have {', '.join(map(repr, needed))}, as those of {self.dataset.name} have (graph {number} has no {lacking[0]!r})"
+                f"graph {number} must have {', '.join(map(repr, needed))}, as those of {self.dataset.name} have (got no {lacking[0]!r})"
             )
 
     def _check_widths(self, graph: Data, number: int) -> None:
@@ -109,8 +109,8 @@ class Trained:
         for name, width in widths.items():
             if graph[name].dim() != 2 or graph[name].size(1) != width:
                 raise ValueError(
-                    f"{name!r} of 'graphs' must have {width} columns after transforms, as that of {self.dataset.name} has (got shape "
-                    f"{list(graph[name].shape)} on graph {number})"
+                    f"graph {number} must have {width} columns in {name!r} after transforms, as those of {self.dataset.name} have (got shape "
+                    f"{list(graph[name].shape)})"
                 )
 
     @property

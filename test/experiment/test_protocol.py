@@ -230,7 +230,7 @@ def test_scaffolds_must_be_there() -> None:
     [([0] * 9 + [1], "test", "9 of 10"), ([0] * 8 + [1, 1], "val", "8 of 10"), ([0], "train", "1 of 1")],
 )
 def test_a_scaffold_that_leaves_nothing_to_a_part_is_named(scaffolds: list[int], part: str, shared: str) -> None:
-    message = rf"\(got an empty '{part}'\): .*, as are all without a ring, and {shared} share the largest; take kind = \"fresh\""
+    message = rf"\(got an empty '{part}'\): .*, as do all without a ring, and {shared} share the largest; take kind = \"fresh\""
     with pytest.raises(ValueError, match=message):
         Scaffold().split(molecules(scaffolds), 0)
 
