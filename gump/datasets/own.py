@@ -14,6 +14,8 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.utils import remove_self_loops, to_undirected
 
+from gump.datasets.raw import short
+
 FORMATS = (
     "a list of edges as text, two whole numbers from 0 on a line with a space, a tab or a comma between them, "
     "or .npz with an array 'edge_index'"
@@ -82,7 +84,7 @@ def _from_text(path: Path) -> np.ndarray:
         if not line or (number == head and HEAD.fullmatch(line)):
             continue
         if not (match := EDGE.fullmatch(line)):
-            raise ValueError(f"{path} must be {FORMATS} (got {_short(line)!r} in line {number + 1})")
+            raise ValueError(f"{path} must be {FORMATS} (got {short(line)!r} in line {number + 1})")
         edges.append([int(match[1]), int(match[2])])
         weighted += match[3] is not None
     if weighted:
@@ -90,10 +92,6 @@ def _from_text(path: Path) -> np.ndarray:
             f"{path} has a third number in {weighted:,} of {len(edges):,} lines: weights of edges are not read", stacklevel=3
         )
     return np.array(edges, dtype=np.int64).reshape(-1, 2).T.copy()
-
-
-def _short(line: str) -> str:
-    return line if len(line) <= 40 else f"{line[:40]}..."
 
 
 def _from_arrays(path: Path) -> tuple[np.ndarray, np.ndarray | None]:

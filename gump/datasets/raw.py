@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import hashlib
 import http.client
@@ -171,19 +172,37 @@ def parse_table(path: Path, text: bytes, kind: type[int] | type[float] = int, nu
 
     Args:
         path: Where the text comes from, to be named if it is not a table.
-        text: The text.
-        kind: Whether the numbers are whole.
-        num_columns: How many there must be in every line.
+        text: The text, which may begin with a byte-order mark.
+        kind: Whether the numbers are whole; they are finite in any case.
+        num_columns: How many there must be in every line; by default as many as in the first.
     """
-    lines = text.decode("ascii", errors="replace").splitlines()
+    lines = [line.decode("ascii", errors="replace") for line in text.removeprefix(codecs.BOM_UTF8).splitlines()]
+    table = _rows(lines, kind)
+    if table is not None and num_columns in (None, table.shape[1]):
+        return table
+    width = num_columns or (lines[0].count(",") + 1 if lines else 1)
+    what = "whole" if kind is int else "finite"
+    each = f"a {what} number" if width == 1 else f"{width} {what} numbers with commas between them"
+    got = "an empty file"
+    for number, line in enumerate(lines, 1):
+        row = _rows([line], kind)
+        if row is None or row.shape[1] != width:
+            got = f"{repr(short(line)) if line.strip() else 'nothing'} in line {number}"
+            break
+    raise ValueError(f"{path} must have {each} in every line (got {got})")
+
+
+def short(line: str) -> str:
+    """A line as errors show it."""
+    return line if len(line) <= 40 else f"{line[:40]}..."
+
+
+def _rows(lines: Sequence[str], kind: type[int] | type[float]) -> np.ndarray | None:
+    """The numbers of lines, a row for each; ``None`` where a line has something else, or not as many as the others."""
+    if not lines or not all(map(str.strip, lines)):  # which NumPy would pass over
+        return None
     try:
-        if not lines or not all(line.strip() for line in lines):
-            raise ValueError("there is an empty line" if lines else "there is no line")
-        table = np.loadtxt(lines, dtype=np.int64 if kind is int else np.float64, delimiter=",", ndmin=2, comments=None)
-    except ValueError as error:
-        raise ValueError(f"{path} must be a table of {kind.__name__}s with commas between them: {error}") from error
-    if not np.isfinite(table).all():
-        raise ValueError(f"{path} must have finite numbers only")
-    if num_columns is not None and table.shape[1] != num_columns:
-        raise ValueError(f"{path} must have {num_columns} columns (got {table.shape[1]})")
-    return table
+        rows = np.loadtxt(lines, dtype=np.int64 if kind is int else np.float64, delimiter=",", ndmin=2, comments=None)
+    except ValueError:
+        return None
+    return rows if np.isfinite(rows).all() else None

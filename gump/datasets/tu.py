@@ -20,6 +20,12 @@ PARTS = ("A", "graph_indicator", "graph_labels", "graph_attributes", "node_label
 """The files ``NAME_PART.txt`` that are read where they are there; the first two always are."""
 COLUMNS = {"A": 2, "graph_indicator": 1, "graph_labels": 1}
 
+FORMAT = 2
+"""The version of what is kept of a dataset in the cache."""
+
+MAX_WIDTH, MAX_UNUSED = 1000, 10
+"""The most columns that labels become, whichever is more: so many, or so many for each that occurs."""
+
 
 def load_tu(
     name: str,
@@ -28,11 +34,13 @@ def load_tu(
     use_node_attr: bool = False,
     strict: bool = True,
     download: bool = True,
+    one_class: bool = False,
 ) -> Dataset:
     """Reads one dataset of the TU collection (`Morris et al. 2020 <https://arxiv.org/abs/2007.08663>`_), any of them by its name.
 
     Features are the one-hot vertex labels and edge attributes the one-hot edge labels, as PyG's ``TUDataset`` gives them by default; a single
-    one where there are no vertex labels. Self-loops are removed and repeated edges merged; vertices without edges stay.
+    one where there are no vertex labels. Self-loops are removed and repeated edges merged; vertices without edges stay. Classes are numbered in the
+    order of the file's labels, which are their ``target_names``.
 
     Files that are truncated or altered are refused: those of the paper's five datasets by their checksums, all others where their files
     contradict each other. What no other file tells can still go unnoticed there: a wrong label, or the loss of both orientations of the
@@ -48,6 +56,7 @@ def load_tu(
         strict: Whether to refuse edges that are listed in one orientation only, and a last graph of several vertices without any edge. Both
             are signs of a file that was cut off, though a dataset may be like that.
         download: Whether to download what is not there; otherwise it is an error.
+        one_class: Whether all graphs may be of one class, as is well where nothing is learned from them; otherwise it is an error.
     """
     files = [f"raw/{name}_A.txt", f"raw/{name}_graph_indicator.txt"]
     files += [
@@ -64,12 +73,17 @@ def load_tu(
         )
     if (folder / "raw" / f"{name}_edge_attributes.txt").is_file():
         warnings.warn(f"{name}_edge_attributes.txt is not read: edges have their labels alone, if there are any", stacklevel=2)
-    settings = {"use_node_attr": use_node_attr, "strict": strict}
+    settings = {"use_node_attr": use_node_attr, "strict": strict, "format": FORMAT}
     arrays = cached(cache, name, settings, list(parts.values()), lambda: _read(name, parts, use_node_attr, strict))
     y = arrays["y"]
-    if y.ndim == 1:
-        return Dataset(name, to_graphs(arrays), "multiclass", int(y.max()) + 1)
-    return Dataset(name, to_graphs(arrays), "regression", y.shape[1])
+    if y.ndim > 1:
+        return Dataset(name, to_graphs(arrays), "regression", y.shape[1])
+    classes = arrays["classes"].tolist()
+    if len(classes) < 2 and not one_class:
+        raise ValueError(
+            f"{parts['graph_labels']} must have two classes at least, to be told apart (got {classes[0]} in every line)"
+        )
+    return Dataset(name, to_graphs(arrays), "multiclass", len(classes), target_names=tuple(map(str, classes)))
 
 
 def _fetch(name: str, folder: Path) -> None:
@@ -98,11 +112,11 @@ def _read(name: str, paths: dict[str, Path], use_node_attr: bool, strict: bool) 
     if use_node_attr and "node_attributes" not in table:
         raise ValueError(f"'use_node_attr' must be false for {name}, which has no {name}_node_attributes.txt (got true)")
     columns = [table["node_attributes"].astype(np.float32)] if use_node_attr else []
-    columns += [_one_hot(column) for column in table["node_labels"].T] if "node_labels" in table else []
+    columns += _one_hot(paths["node_labels"], table["node_labels"]) if "node_labels" in table else []
     x = np.concatenate(columns, axis=1) if columns else np.ones((num_nodes, 1), dtype=np.float32)
     edge_index, edge_attr = torch.from_numpy(edges.T.copy()), None
     if "edge_labels" in table:
-        edge_attr = torch.from_numpy(np.concatenate([_one_hot(column) for column in table["edge_labels"].T], axis=1))
+        edge_attr = torch.from_numpy(np.concatenate(_one_hot(paths["edge_labels"], table["edge_labels"]), axis=1))
     edge_index, edge_attr = coalesce(*remove_self_loops(edge_index, edge_attr), num_nodes)
     owner = graph[edge_index[0].numpy()]
     sizes = np.bincount(graph)
@@ -111,17 +125,18 @@ def _read(name: str, paths: dict[str, Path], use_node_attr: bool, strict: bool) 
         "num_edges": np.bincount(owner, minlength=num_graphs),
         "x": x,
         "edge_index": edge_index.numpy() - (np.cumsum(sizes) - sizes)[owner],
-        "y": _answers(paths, table),
+        **_answers(paths, table),
     }
     return arrays if edge_attr is None else {**arrays, "edge_attr": edge_attr.numpy()}
 
 
-def _answers(paths: dict[str, Path], table: dict[str, np.ndarray]) -> np.ndarray:
-    """Classes counted from zero or, in a dataset without, the regressands."""
+def _answers(paths: dict[str, Path], table: dict[str, np.ndarray]) -> Arrays:
+    """Classes counted from zero, with the labels that they have in the file, or, in a dataset without, the regressands."""
     if "graph_labels" in table:
-        return np.unique(table["graph_labels"][:, 0], return_inverse=True)[1].astype(np.int64)
+        classes, y = np.unique(table["graph_labels"][:, 0], return_inverse=True)
+        return {"y": y.astype(np.int64), "classes": classes}
     if "graph_attributes" in table:
-        return table["graph_attributes"].astype(np.float32)
+        return {"y": table["graph_attributes"].astype(np.float32)}
     missing = paths["A"].with_name(paths["A"].name.removesuffix("A.txt") + "graph_labels.txt")
     raise FileNotFoundError(f"{missing} is missing; put it beside {paths['A'].name}")
 
@@ -179,8 +194,16 @@ def _check_edges(paths: dict[str, Path], edges: np.ndarray, graph: np.ndarray, s
         )
 
 
-def _one_hot(labels: np.ndarray) -> np.ndarray:
-    labels = labels - labels.min()
-    out = np.zeros((labels.size, int(labels.max()) + 1), dtype=np.float32)
-    out[np.arange(labels.size), labels] = 1
-    return out
+def _one_hot(path: Path, table: np.ndarray) -> list[np.ndarray]:
+    """For every column of labels a matrix with a column for each number from the smallest to the largest; refuses those with large gaps."""
+    found = []
+    for labels in table.T:
+        low, high, num_labels = int(labels.min()), int(labels.max()), np.unique(labels).size
+        if (width := high - low + 1) > max(MAX_WIDTH, MAX_UNUSED * num_labels):
+            raise ValueError(
+                f"{path} must have labels without large gaps, since every number from the smallest to the largest becomes a feature (got "
+                f"{num_labels:,} different ones from {low} to {high} in line {int(labels.argmax()) + 1}); number them consecutively"
+            )
+        found.append(np.zeros((labels.size, width), dtype=np.float32))
+        found[-1][np.arange(labels.size), labels - low] = 1
+    return found

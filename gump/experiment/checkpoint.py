@@ -7,13 +7,13 @@ import os
 import warnings
 from io import BytesIO
 from pathlib import Path
-from pickle import UnpicklingError
 from textwrap import shorten
 from typing import Any
 
 import torch
 
 from gump.experiment.config import completed, made_by
+from gump.experiment.saved import read_saved
 from gump.experiment.settings import differences
 from gump.files import write_atomically
 
@@ -44,10 +44,8 @@ def read_checkpoint(path: Path, identity: str | None = None) -> dict[str, Any] |
     """
     if not path.is_file():
         return None
-    try:
-        state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
-    except (EOFError, RuntimeError, UnpicklingError) as error:
-        warnings.warn(f"{path} cannot be read, so the run starts anew: {error}", stacklevel=3)
+    if (state := read_saved(path)) is None:
+        warnings.warn(f"{path} cannot be read, so the run starts anew: it is no checkpoint, or damaged", stacklevel=3)
         return None
     made = state["identity"] = _up_to_date(state.get("identity", ""))
     if identity in (None, made):

@@ -85,7 +85,7 @@ def load_config(path: str | Path, overrides: Mapping[str, Any] | None = None) ->
     if not path.is_file():
         raise FileNotFoundError(f"{path} does not exist; it should be a configuration such as configs/tu/mutag_gin_gump.toml")
     try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+        tables = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} is not valid TOML: {error}") from error
     with blaming(path):
@@ -179,7 +179,7 @@ def _make(name: str, tables: Mapping[str, Any], changes: Mapping[str, Any]) -> C
 def complete(tables: Mapping[str, Any]) -> dict[str, Any]:
     """Checks the settings of a configuration, or of a record of it, and fills in the defaults."""
     settings: dict[str, Any] = {"title": tables["title"]} if tables.get("title") else {}
-    settings["dataset"] = choose("dataset", tables.get("dataset"), DATASETS, given=("root", "cache", "download"))
+    settings["dataset"] = choose("dataset", tables.get("dataset"), DATASETS, given=("root", "cache", "download", "one_class"))
     settings["transform"] = [_transform(f"transform.{i}", table) for i, table in enumerate(tables.get("transform", []))]
     settings["protocol"] = choose("protocol", tables.get("protocol"), PROTOCOLS)
     settings["model"] = choose("model", tables.get("model"), MODELS, given=("in_channels", "out_channels"), needs="in_channels")
@@ -195,6 +195,7 @@ def complete(tables: Mapping[str, Any]) -> dict[str, Any]:
     settings["head"] = bind("head", tables.get("head", {}), head, given=("encoder", "out_channels"))
     _check_width(settings["model"], answers=settings["head"]["num_layers"] == 0)
     settings["embedding"] = bind("embedding", tables.get("embedding", {}), _embedding)
+    _embedding(**settings["embedding"])  # its own check, as the others have theirs
     settings["train"] = bind("train", tables.get("train", {}), Training)
     Training(**settings["train"])  # its own checks
     build(settings["protocol"], PROTOCOLS)
@@ -245,6 +246,8 @@ def _transform(table: str, settings: Mapping[str, Any]) -> dict[str, Any]:
 
 def _embedding(channels: int | None = None) -> None:
     """The width of the embedding of categories; by default that of the model."""
+    if channels is not None and channels < 1:
+        raise ValueError(f"'embedding.channels' must be at least 1 (got {channels}); leave it out for the width of the model")
 
 
 def _changed(tables: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:

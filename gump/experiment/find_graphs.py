@@ -52,7 +52,7 @@ def find_graphs(name: str) -> list[Data]:
     if name == "fake":
         return list(fake_dataset())
     if name.startswith("tu:"):
-        return list(load_tu(name.removeprefix("tu:")))
+        return list(load_tu(name.removeprefix("tu:"), one_class=True))
     if match := re.fullmatch(rf"({'|'.join(TRANSFER_TASKS)})-(\d+)", name):
         if int(match[2]) > (most := MAX_TRANSFER[match[1]]):
             raise ValueError(f"'graph' must be a transfer task of at most {most:,} vertices, {match[1]}-{most} (got '{name}')")

@@ -55,7 +55,9 @@ def build_model(settings: Mapping[str, Any], dataset: Dataset) -> torch.nn.Modul
     """Builds the predictor that a configuration's tables ``model``, ``embedding`` and ``head`` describe, for a dataset."""
     arguments = dict(settings["model"])
     kind = MODELS[arguments.pop("kind")]
-    channels = settings["embedding"]["channels"] or arguments.get("hidden_channels")
+    channels = settings["embedding"]["channels"]
+    if channels is None:
+        channels = arguments.get("hidden_channels")
     embedding = edge_embedding = None
     if dataset.x_sizes:
         if channels is None:

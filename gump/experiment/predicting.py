@@ -13,6 +13,7 @@ from torch_geometric.data import Data
 
 from gump.datasets.cache import to_graphs
 from gump.datasets.molecule import ATOM_SIZES, Molecule, bare_molecule, molecule_arrays, read_molecules
+from gump.datasets.raw import NotHereError
 from gump.datasets.smiles import smiles_column
 from gump.datasets.table import Table, is_table, read_table, shown_lines
 from gump.experiment.config import build
@@ -157,10 +158,18 @@ def _files(weights: Sequence[Path]) -> list[Path]:
 
 
 def _find_graphs(model: Trained, data: str) -> Sequence[Data]:
-    settings, is_name = model.settings["dataset"], not (Path(data).suffix or is_file(data))
-    if settings["kind"] == "tu" and is_name:
-        return list(build(settings | {"name": data.removeprefix("tu:")}, DATASETS))
-    return find_graphs(data)
+    """The graphs that are asked about; for weights of the TU collection those of a dataset in its format, if it is no file that is meant."""
+    settings, name = model.settings["dataset"], data.removeprefix("tu:")
+    is_named = name != data
+    if settings["kind"] != "tu" or (not is_named and (is_file(data) or Path(data).name != data)):
+        return find_graphs(data)
+    is_sure = is_named or not Path(data).suffix  # or else it may be a file that is not there
+    try:
+        return list(build(settings | {"name": name}, DATASETS, download=is_sure, one_class=True))
+    except NotHereError:
+        if is_sure:
+            raise
+        return find_graphs(data)
 
 
 def _about_graphs(panel: Panel, graphs: Sequence[Data]) -> Iterator[Rows]:

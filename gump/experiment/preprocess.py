@@ -9,6 +9,7 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 from copy import copy
+from functools import cached_property
 from pathlib import Path
 from typing import Any, overload
 
@@ -35,6 +36,9 @@ CHUNK = 32
 
 FAULTS_OF_THE_MACHINE = (ImportError, MemoryError, torch.OutOfMemoryError)
 """Errors that a transform would have with other graphs, too: a package is missing, or memory is short."""
+
+WAY_OUT = "; leave it out of the data, or give the transform another setting"
+"""What to do about a graph of a dataset that a transform does not take."""
 
 
 def prepare(settings: Mapping[str, Any], line_graph: bool, root: Path | None = None) -> Dataset:
@@ -101,12 +105,7 @@ class Preparation:
         """A graph as a model takes it; ``number`` is its place in a list, by which goes what is random about a transform."""
         if self.with_numbers:
             [graph] = _with_numbers([graph])
-        try:
-            return _transformed(self.transform, graph, number)
-        except FAULTS_OF_THE_MACHINE:
-            raise
-        except Exception as error:  # of whatever kind a transform has for graphs that it does not take
-            raise ValueError(f"graph {number} cannot be transformed ({error})") from error
+        return _transformed(self.transform, graph, number)
 
 
 def _bare_tables(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -125,12 +124,14 @@ def _with_numbers(graphs: Sequence[Data]) -> list[Data]:
 class TransformedGraphs(Sequence[Data]):
     """Graphs that are transformed whenever they are asked for, for transforms whose results are too large to be kept.
 
+    One that comes out otherwise than the first, so that they cannot be in one batch, is refused.
+
     Args:
         graphs: The graphs.
-        transform: What is done to them.
+        transform: What is done to them, one after the other.
     """
 
-    def __init__(self, graphs: Sequence[Data], transform: BaseTransform) -> None:
+    def __init__(self, graphs: Sequence[Data], transform: Compose) -> None:
         self.graphs, self.transform = graphs, transform
 
     def __len__(self) -> int:
@@ -144,14 +145,23 @@ class TransformedGraphs(Sequence[Data]):
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
         number = range(len(self))[index]
-        return _transformed(self.transform, copy(self.graphs[number]), number)
+        graph = self._transformed(number)
+        _check_alike(graph, number, self._kinds, 0)
+        return graph
+
+    @cached_property
+    def _kinds(self) -> dict[str, str]:
+        return _kinds(self._transformed(0))
+
+    def _transformed(self, number: int) -> Data:
+        return _transformed(self.transform, copy(self.graphs[number]), number, WAY_OUT)
 
 
-def _apply(transform: BaseTransform, graphs: Sequence[Data]) -> list[Data]:
+def _apply(transform: Compose, graphs: Sequence[Data]) -> list[Data]:
     """Transforms graphs, in several processes if it takes long."""
     start, done = time.perf_counter(), []
     for number, graph in enumerate(graphs):
-        done.append(_transformed(transform, graph, number))
+        done.append(_transformed(transform, graph, number, WAY_OUT))
         spent = time.perf_counter() - start
         if spent > 1 and spent / len(done) * len(graphs) > WORTH_PROCESSES_S:
             break
@@ -166,32 +176,82 @@ def _apply(transform: BaseTransform, graphs: Sequence[Data]) -> list[Data]:
     return done
 
 
-def _apply_chunk(transform: BaseTransform, arrays: Arrays, first: int) -> Arrays:
-    return _flat([_transformed(transform, graph, number) for number, graph in enumerate(_graphs(arrays), first)])
+def _apply_chunk(transform: Compose, arrays: Arrays, first: int) -> Arrays:
+    return _flat([_transformed(transform, graph, number, WAY_OUT) for number, graph in enumerate(_graphs(arrays), first)], first)
 
 
-def _transformed(transform: BaseTransform, graph: Data, number: int) -> Data:
+def _transformed(transform: Compose, graph: Data, number: int, way_out: str = "") -> Data:
     """Transforms one graph; what is random about it, such as the signs of eigenvectors, depends on the graph's number only."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(number)
-        return transform(graph)
+        for step in transform.transforms:
+            try:
+                graph = step(graph)
+            except FAULTS_OF_THE_MACHINE:
+                raise
+            except Exception as error:  # of whatever kind a transform has for graphs that it does not take
+                why = str(error) or type(error).__name__
+                raise ValueError(f"graph {number} cannot be transformed by {type(step).__name__} ({why}){way_out}") from error
+    return graph
 
 
-def _flat(graphs: Sequence[Data]) -> Arrays:
-    """Graphs as flat arrays: for every attribute the values end to end, and the extent of each graph's along the dimension that grows."""
+def _kinds(graph: Data) -> dict[str, str]:
+    """What attributes must have in common with those of other graphs, to be joined with them."""
+    kinds = {}
+    for key, value in graph:
+        kinds[key] = (
+            "a string" if isinstance(value, str) else "a number" if isinstance(value, int | float) else type(value).__name__
+        )
+        if isinstance(value, Tensor):
+            dim = graph.__cat_dim__(key, value)
+            sizes = ["*" if dim is not None and i == dim % value.dim() else str(size) for i, size in enumerate(value.shape)]
+            kinds[key] = f"shape [{', '.join(sizes)}]"
+    return kinds
+
+
+def _check_alike(graph: Data, number: int, kinds: Mapping[str, str], first: int) -> None:
+    """Refuses a graph that cannot be joined with the first one, whose kinds are given."""
+    own = _kinds(graph)
+    for key in sorted(own.keys() | kinds.keys()):
+        one, other = kinds.get(key, "none"), own.get(key, "none")
+        if one != other:
+            raise ValueError(
+                f"'{key}' must be alike in all graphs, to be joined (got {other} on graph {number}, and {one} on graph {first}); leave one of them "
+                "out of the data, or give the transforms other settings if it comes from them"
+            )
+
+
+def _flat(graphs: Sequence[Data], first: int = 0) -> Arrays:
+    """Graphs as flat arrays: for every attribute the values end to end, and the extent of each graph's along the dimension that grows.
+
+    Graphs are numbered from ``first`` in errors.
+    """
+
+    def check() -> None:
+        kinds = _kinds(graphs[0])
+        for number, graph in enumerate(graphs, first):
+            _check_alike(graph, number, kinds, first)
+
     arrays: Arrays = {"num_nodes": np.array([graph.num_nodes for graph in graphs])}
     keys = set(graphs[0].keys())
     if any(set(graph.keys()) != keys for graph in graphs):
-        raise ValueError(f"'graphs' must all have the attributes of the first one, {', '.join(sorted(keys))}")
+        check()
     for key in sorted(keys - {"num_nodes"}):
         values = [graph[key] for graph in graphs]
         if isinstance(values[0], Tensor):
             dim = graphs[0].__cat_dim__(key, values[0])
             if values[0].dim() == 0 or dim is None:
                 raise ValueError(f"'{key}' must be a tensor that can be joined with those of other graphs (got {values[0]!r})")
-            arrays[f"{key}:{dim % values[0].dim()}"] = torch.cat(values, dim).numpy()
+            try:
+                joined = torch.cat(values, dim)
+            except (RuntimeError, TypeError):
+                check()
+                raise
+            arrays[f"{key}:{dim % values[0].dim()}"] = joined.numpy()
             arrays[f"{key}:sizes"] = np.array([value.size(dim) for value in values])
         else:
+            if len(set(map(type, values))) > 1:
+                check()
             arrays[f"{key}:plain"] = np.array(values)
             if arrays[f"{key}:plain"].dtype.kind not in "biufU":
                 raise ValueError(f"'{key}' must be a tensor, a number or a string (got {values[0]!r})")

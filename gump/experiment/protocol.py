@@ -218,7 +218,13 @@ class Scaffold:
                 part[number], num_train = 0, num_train + size
             elif num_train + num_val + size <= limits[1]:
                 part[number], num_val = 1, num_val + size
-        return Split(*((part[group] == i).nonzero().view(-1) for i in range(3)))
+        split = Split(*((part[group] == i).nonzero().view(-1) for i in range(3)))
+        if empty := [name for name, numbers in split._asdict().items() if numbers.numel() == 0]:
+            raise ValueError(
+                f"'protocol' must leave something to every part of {dataset.name} (got an empty '{empty[0]}'): molecules of one scaffold stay "
+                f'together, as do all without a ring, and {int(sizes.max()):,} of {total:,} share the largest; take kind = "fresh", or other shares'
+            )
+        return split
 
 
 @dataclass(frozen=True)

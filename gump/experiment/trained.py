@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import warnings
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -19,6 +18,7 @@ from gump.experiment.config import complete
 from gump.experiment.model import build_model, input_names, predict
 from gump.experiment.preprocess import Preparation
 from gump.experiment.registry import MODELS, code_of, takes_line_graph
+from gump.experiment.saved import read_saved
 from gump.files import write_atomically
 
 AT_ONCE = 64
@@ -100,7 +100,7 @@ class Trained:
         needed = ["x", "edge_index", *(["edge_attr"] if self._reads_edges else []), *ASKED_AT.get(self.dataset.level, [])]
         if lacking := [name for name in needed if graph.get(name) is None]:
             raise ValueError(
-                f"'graphs' must have {', '.join(map(repr, needed))}, as those of {self.dataset.name} have (graph {number} has no {lacking[0]!r})"
+                f"graph {number} must have {', '.join(map(repr, needed))}, as those of {self.dataset.name} have (got no {lacking[0]!r})"
             )
 
     def _check_widths(self, graph: Data, number: int) -> None:
@@ -109,8 +109,8 @@ class Trained:
         for name, width in widths.items():
             if graph[name].dim() != 2 or graph[name].size(1) != width:
                 raise ValueError(
-                    f"{name!r} of 'graphs' must have {width} columns after transforms, as that of {self.dataset.name} has (got shape "
-                    f"{list(graph[name].shape)} on graph {number})"
+                    f"graph {number} must have {width} columns in {name!r} after transforms, as those of {self.dataset.name} have (got shape "
+                    f"{list(graph[name].shape)})"
                 )
 
     @property
@@ -155,16 +155,9 @@ def kept_by(path: Path) -> str | None:
 
 
 def _read(path: str | Path, mmap: bool = False) -> dict[str, Any]:
-    """What :func:`save_trained` has written; that a file may not be read, or memory is short, says nothing about what is in it."""
-    state = None
-    try:
-        state = torch.load(path, map_location="cpu", weights_only=True, mmap=mmap)
-    except MemoryError:
-        raise
-    except Exception as error:  # of many kinds, some of which advise to run what the file holds
-        if isinstance(error, OSError) and error.errno != errno.EINVAL:  # as a file gives whose end was cut off
-            raise
-    if not isinstance(state, dict) or not {"settings", "dataset", "widths", "weights"} <= state.keys():
+    """What :func:`save_trained` has written."""
+    state = read_saved(path, mmap)
+    if state is None or not {"settings", "dataset", "widths", "weights"} <= state.keys():
         raise ValueError(
             f"'path' must be a file of weights that `gump run --keep-weights` has left (got {path}, which is none, or damaged)"
         )

@@ -94,7 +94,7 @@ def test_bad_input_is_refused_in_one_line_and_nothing_is_printed_or_written(gump
         ),
         (["records/test/tiny/000.json", "fake"], "'path' must be a file of weights that `gump run --keep-weights` has left"),
         (["records/test/tiny", "Rng-20"], "did you mean Ring-20?"),
-        (["records/test/tiny", "own.npz"], "'x' of 'graphs' must have 4 columns after transforms, as that of fake has"),
+        (["records/test/tiny", "own.npz"], "graph 0 must have 4 columns in 'x' after transforms, as those of fake have"),
         (["records/test/tiny", "fake.csv"], "'data' must be graphs like those of fake, which the weights were trained on"),
         (["records/test/tiny", "fake", "--out", "answers.xlsx"], "'--out' must end in .csv (got 'answers.xlsx')"),
         (["records/test/tiny", "fake", "--out", "records"], "such as records/answers.csv"),

@@ -116,13 +116,14 @@ def test_every_cut_of_a_packed_file_is_an_error(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (b"", "there is no line"),
-        (b"1,2\n3\n", "a must be a table of ints with commas between them"),
-        (b"1,2\n3,\n", "a must be a table of ints"),
-        (b"1,2\n3,4.5\n", "a must be a table of ints"),
-        (b"1,2\n\n3,4\n", "there is an empty line"),
-        (b"1,2\n3,\xff\n", "a must be a table of ints"),
-        (b"1\n", r"a must have 2 columns \(got 1\)"),
+        (b"", r"^a must have 2 whole numbers with commas between them in every line \(got an empty file\)$"),
+        (b"1,2\n3\n", r"\(got '3' in line 2\)"),
+        (b"1,2\r\n3,\r\n", r"\(got '3,' in line 2\)"),
+        (b"1,2\r3,4.5\n", r"\(got '3,4.5' in line 2\)"),
+        (b"1,2\n \n3,4\n", r"\(got nothing in line 2\)"),
+        (b"1,2\x0c\n3,\xff\n", r"\(got '3,\ufffd' in line 2\)"),
+        (b"1\n", r"\(got '1' in line 1\)"),
+        (b"1,2\n" + b"x" * 99, r"\(got 'x{40}\.\.\.' in line 2\)"),
     ],
 )
 def test_what_is_no_table_is_named(text: bytes, message: str) -> None:
@@ -134,6 +135,21 @@ def test_tables() -> None:
     assert parse_table(Path("a"), b"1, 2\r\n3, -4\n").tolist() == [[1, 2], [3, -4]]
     assert parse_table(Path("a"), b"1.5\n2", float).tolist() == [[1.5], [2.0]]
     assert parse_table(Path("a"), b"1\n").dtype == np.int64
+    assert parse_table(Path("a"), b"\xef\xbb\xbf1\n2\n").tolist() == [[1], [2]]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (b"1,2,3\n1,2\n", r"a must have 3 finite numbers with commas between them in every line \(got '1,2' in line 2\)"),
+        (b"1\n-inf\n", r"a must have a finite number in every line \(got '-inf' in line 2\)"),
+        (b"1,\n", r"a must have 2 finite numbers with commas between them in every line \(got '1,' in line 1\)"),
+        (b"", r"a must have a finite number in every line \(got an empty file\)"),
+    ],
+)
+def test_as_many_numbers_as_in_the_first_line_are_in_all(text: bytes, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        parse_table(Path("a"), text, float)
 
 
 def test_the_table_of_sums_is_that_of_the_files(data_root: Path) -> None:

@@ -17,6 +17,8 @@ BLOCKS = {"MUTAG": (3371, 4), "PROTEINS": (43466, 25), "ENZYMES": (19474, 9), "N
 
 GRAPHS = {"MUTAG": 188, "PROTEINS": 1113, "ENZYMES": 600, "NCI1": 4110, "NCI109": 4127}
 
+TWO = "must have 2 whole numbers with commas between them in every line"
+
 
 def write(root: Path, **files: str) -> Path:
     """Two graphs, an edge and a triangle, with vertex labels 3 and 5."""
@@ -49,6 +51,7 @@ def test_two_graphs_by_hand(tmp_path: Path) -> None:
     assert triangle.edge_attr.argmax(1).tolist() == [1, 2, 1, 0, 2, 0]
     assert repr(dataset) == "Dataset('TINY', 2 graphs, multiclass of graphs, num_targets=2)"
     assert dataset.num_features == 3
+    assert dataset.target_names == ("-1", "1")
 
 
 def test_attributes_come_first_where_they_are_wanted(tmp_path: Path) -> None:
@@ -92,6 +95,59 @@ def test_without_classes_it_is_a_regression(tmp_path: Path) -> None:
     dataset = load_tu("TINY", tmp_path)
     assert (dataset.task, dataset.num_targets) == ("regression", 2)
     assert dataset[1].y.tolist() == [[2.0, 3.0]]
+
+
+def test_classes_are_named_by_their_labels_also_from_the_cache(tmp_path: Path) -> None:
+    write(tmp_path, graph_labels="10\n2\n")
+    for _ in range(2):
+        dataset = load_tu("TINY", tmp_path)
+        assert (dataset.target_names, [int(graph.y) for graph in dataset]) == (("2", "10"), [1, 0])
+
+
+def test_a_single_class_is_refused_where_something_is_to_be_learned(tmp_path: Path) -> None:
+    write(tmp_path, graph_labels="4\n4\n")
+    message = r"TINY_graph_labels.txt must have two classes at least, to be told apart \(got 4 in every line\)"
+    for _ in range(2):  # also from the cache
+        with pytest.raises(ValueError, match=message):
+            load_tu("TINY", tmp_path)
+    assert load_tu("TINY", tmp_path, one_class=True).target_names == ("4",)
+
+
+@pytest.mark.parametrize(
+    ("part", "labels", "got"),
+    [
+        ("node_labels", [0, 2_000_000_000, 1, 0, 0], r"3 different ones from 0 to 2000000000 in line 2"),
+        ("node_labels", [7, 7, 7, 7, 1007], r"2 different ones from 7 to 1007 in line 5"),
+        (
+            "node_labels",
+            [-(2**63), 0, 0, 2**63 - 1, 0],
+            r"3 different ones from -9223372036854775808 to 9223372036854775807 in line 4",
+        ),
+        ("edge_labels", [200_000] + 7 * [0], r"2 different ones from 0 to 200000 in line 1"),
+    ],
+)
+def test_labels_with_large_gaps_are_refused(part: str, labels: list[int], got: str, tmp_path: Path) -> None:
+    write(tmp_path, **{part: "".join(f"{label}\n" for label in labels)})
+    with pytest.raises(ValueError, match=rf"TINY_{part}.txt must have labels without large gaps, .* \(got {got}\); number them"):
+        load_tu("TINY", tmp_path)
+
+
+def test_many_labels_may_have_gaps_in_proportion(tmp_path: Path) -> None:
+    n = 300
+    tree = "".join(f"1, {v}\n{v}, 1\n" for v in range(2, n))
+    files = {"A": f"{tree}{n}, {n}\n", "graph_indicator": "1\n" * (n - 1) + "2\n", "node_attributes": "", "edge_labels": ""}
+    write(tmp_path, **files, node_labels="".join(f"{10 * v}\n" for v in range(n)))
+    assert load_tu("TINY", tmp_path).num_features == 10 * n - 9
+
+
+def test_files_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+    folder = write(tmp_path)
+    plain = load_tu("TINY", tmp_path)
+    for path in folder.iterdir():
+        path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    marked = load_tu("TINY", tmp_path)
+    assert marked[1].x.equal(plain[1].x)
+    assert marked[1].edge_index.equal(plain[1].edge_index)
 
 
 def test_loops_go_repeated_edges_merge_and_isolated_vertices_stay(tmp_path: Path) -> None:
@@ -151,9 +207,9 @@ def test_missing_answers_are_named(tmp_path: Path) -> None:
             "1, 2\n2, 1\n3, 4\n3, 5\n5, 3\n" + 3 * "5, 4\n",
             r"TINY_A.txt must list every edge in both orientations \(got \(3, 4\) in line 3",
         ),
-        ("A", "1, 2\n2, 1\n3, 4\n4,\n", "TINY_A.txt must be a table of ints"),
-        ("A", "1, 2\n2, 1\n3, 4\n4\n", "TINY_A.txt must be a table of ints"),
-        ("A", "1\n2\n", r"TINY_A.txt must have 2 columns \(got 1\)"),
+        ("A", "1, 2\n2, 1\n3, 4\n4,\n", rf"TINY_A.txt {TWO} \(got '4,' in line 4\)"),
+        ("A", "1, 2\n2, 1\n3, 4\n4\n", rf"TINY_A.txt {TWO} \(got '4' in line 4\)"),
+        ("A", "1\n2\n", rf"TINY_A.txt {TWO} \(got '1' in line 1\)"),
         (
             "A",
             "1, 2\n2, 1\n3, 6\n6, 3\n",
@@ -170,8 +226,8 @@ def test_missing_answers_are_named(tmp_path: Path) -> None:
             r"TINY_A.txt must join vertices that are of one graph by TINY_graph_indicator.txt \(got \(1, 3\) in line 1\)",
         ),
         ("A", "1, 2\n2, 1\n", r"TINY_edge_labels.txt must have a line for each edge of TINY_A.txt, 2 \(got 8\)"),
-        ("A", "1, 2\n2, 1\n3, x\n", "TINY_A.txt must be a table of ints"),
-        ("A", "1, 2\n\n2, 1\n", "TINY_A.txt must be a table of ints.*empty line"),
+        ("A", "1, 2\n2, 1\n3, x\n", rf"TINY_A.txt {TWO} \(got '3, x' in line 3\)"),
+        ("A", "1, 2\n\n2, 1\n", rf"TINY_A.txt {TWO} \(got nothing in line 2\)"),
         ("A", "", "TINY_A.txt"),
         (
             "graph_indicator",
@@ -192,13 +248,21 @@ def test_missing_answers_are_named(tmp_path: Path) -> None:
             "-1\n1\n1\n",
             r"TINY_graph_labels.txt must have a line for each graph of TINY_graph_indicator.txt, 2 \(got 3\)",
         ),
-        ("graph_labels", "-1\n1.5\n", "TINY_graph_labels.txt must be a table of ints"),
+        ("graph_labels", "-1\n1.5\n", r"TINY_graph_labels.txt must have a whole number in every line \(got '1.5' in line 2\)"),
         ("node_labels", "3\n5\n3\n3\n", r"TINY_node_labels.txt must have a line for each vertex .*, 5 \(got 4\)"),
-        ("node_attributes", "1, 2\n1, 2\n1, 2\n1, 2\n1\n", "TINY_node_attributes.txt must be a table of floats"),
-        ("node_attributes", "1\n1\n1\n1\nnan\n", "TINY_node_attributes.txt must have finite numbers only"),
+        (
+            "node_attributes",
+            "1, 2\n1, 2\n1, 2\n1, 2\n1\n",
+            r"TINY_node_attributes.txt must have 2 finite numbers with commas between them in every line \(got '1' in line 5\)",
+        ),
+        (
+            "node_attributes",
+            "1\n1\nnan\n1\n1\n",
+            r"TINY_node_attributes.txt must have a finite number in every line \(got 'nan' in line 3\)",
+        ),
         ("node_attributes", "1\n1\n1\n1\n", "TINY_node_attributes.txt must have a line for each vertex"),
         ("edge_labels", "0\n0\n", r"TINY_edge_labels.txt must have a line for each edge of TINY_A.txt, 8 \(got 2\)"),
-        ("node_labels", "3\n5\n3\n3\n\0\n", "TINY_node_labels.txt must be a table of ints"),
+        ("node_labels", "3\n5\n3\n3\n\0\n", r"TINY_node_labels.txt must have a whole number in every line \(got .* in line 5\)"),
     ],
 )
 def test_a_damaged_file_is_named(part: str, text: str, message: str, tmp_path: Path) -> None:

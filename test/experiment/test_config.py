@@ -240,6 +240,21 @@ def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:
         load_config(tmp_path / "bad.toml")
 
 
+def test_a_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+    path = write_toml(tmp_path / "a.toml", tiny_tables())
+    [plain] = load_config(path)
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    assert load_config(path) == [plain]
+
+
+@pytest.mark.parametrize("channels", [0, -4])
+def test_an_embedding_without_width_is_refused(channels: int) -> None:
+    with pytest.raises(
+        ValueError, match=rf"'embedding.channels' must be at least 1 \(got {channels}\); leave it out for the width"
+    ):
+        make_configs("a", tiny_tables(embedding={"channels": channels}))
+
+
 def test_a_table_in_the_place_of_a_setting_is_not_what_was_meant() -> None:
     with pytest.raises(ValueError, match=r"^'model' is not a setting; settings are called TABLE.NAME"):
         make_configs("test/tiny", tiny_tables(), {"model": 3})

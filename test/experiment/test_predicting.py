@@ -163,7 +163,9 @@ def test_a_molecule_that_a_transform_cannot_take_does_not_lose_the_others(tmp_pa
     trained, graphs = load_trained(weights), graphs_of(["CCCCO", "CCCCCl", "CCCCBr"])
     expected = torch.cat([trained(graphs[:1]), trained(graphs[1:], first=2)])  # signs of eigenvectors go by the place
     assert close(numbers_of([rows[0], *rows[2:]], "predicted_"), expected)
-    assert rows[1]["reason"].startswith("cannot be transformed ("), "without the number that it has among the readable ones"
+    assert rows[1]["reason"].startswith("cannot be transformed by AddLaplacianEigenvectorPE ("), (
+        "without the number that it has among the readable ones"
+    )
 
 
 class Picky(BaseTransform):
@@ -219,7 +221,7 @@ def test_beside_a_molecule_without_an_answer_the_others_stay_in_one_batch(
     monkeypatch.setattr(Trained, "answer", lambda self, ready: batches.append(len(ready)) or answer(self, ready))
     with pytest.warns(UserWarning, match=r"2 of 5 molecules have no answer \(lines 3, 6\)"):
         rows = rows_of(picky[:2], str(tmp_path / "new.csv"))
-    wrong = "cannot be transformed (it is alone)"
+    wrong = "cannot be transformed by Picky (it is alone)"
     assert [row["reason"] for row in rows] == ["", wrong, "", "", wrong]
     assert [bool(row["predicted_y"]) for row in rows] == [True, False, True, True, False]
     assert (batches, Picky.seen) == ([3, 3], [3, 1, 3, 3, 1])
@@ -244,6 +246,21 @@ def test_a_molecule_that_a_model_refuses_does_not_lose_the_others(
     assert [row["reason"] for row in rows] == ["", "'x' must have another number of rows (got 4)", ""]
     assert close(numbers_of(rows[::2], "predicted_"), numbers_of(expected[::2], "predicted_"))
     assert Picky.seen == [3, 4, 3], "nothing is transformed again"
+
+
+def test_a_reason_has_no_number_of_a_graph_which_the_table_does_not_know(tmp_path: Path) -> None:
+    pytest.importorskip("rdkit")
+    known = tmp_path / "known.csv"
+    known.write_text("smiles,y\nCCCCO,0.5\nCCCCN,1.5\n")
+    dataset = load_smiles(known)
+    for graph in dataset:
+        graph.x = torch.cat([graph.x, torch.zeros(graph.num_nodes, 1)], dim=1)  # as the transform leaves it
+    transform = [{"kind": "AddLaplacianEigenvectorPE", "k": 1, "is_undirected": True}]
+    weights = untrained(tmp_path / "w.pt", dataset, {"kind": "smiles", "path": str(known)}, transform=transform, model=MODEL)
+    (tmp_path / "new.csv").write_text("smiles\nCCO\nC\n")
+    with pytest.warns(UserWarning, match=r"1 of 2 molecules have no answer \(line 3\)"):
+        rows = rows_of([weights], str(tmp_path / "new.csv"))
+    assert rows[1]["reason"] == "must have 10 columns in 'x' after transforms, as those of known have (got shape [1, 9])"
 
 
 def test_a_package_that_a_transform_lacks_is_no_reason_of_a_molecule(tmp_path: Path, picky: list[Path]) -> None:
@@ -280,16 +297,22 @@ def test_vertices_of_an_archive_of_arrays_have_an_answer_each(tmp_path: Path) ->
 
 def test_a_folder_in_the_format_of_tu_is_read_as_that_of_the_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GUMP_DATA", str(tmp_path))
-    parts = {"A": "1, 2\n2, 1\n3, 4\n4, 3\n", "graph_indicator": "1\n1\n2\n2\n", "graph_labels": "1\n2\n"}
+    parts = {"A": "1, 2\n2, 1\n3, 4\n4, 3\n", "graph_indicator": "1\n1\n2\n2\n", "graph_labels": "3\n5\n"}
     parts |= {"node_labels": "0\n1\n1\n0\n", "node_attributes": "0.5\n1\n2\n4\n"}
-    for name in ("MINE", "NEW"):
+    for name in ("MINE", "NEW", "my.v2"):
         (tmp_path / name / "raw").mkdir(parents=True)
-        for part, text in parts.items():
+        for part, text in (parts if name != "NEW" else parts | {"graph_labels": "0\n0\n"}).items():
             (tmp_path / name / "raw" / f"{name}_{part}.txt").write_text(text)
     data = load_tu("MINE", use_node_attr=True)
     weights = untrained(tmp_path / "w.pt", data, {"kind": "tu", "name": "MINE", "use_node_attr": True})
-    for name in ("NEW", "tu:NEW"):
-        assert close(numbers_of(rows_of([weights], name), "probability_"), load_trained(weights)(list(data)).softmax(1))
+    for name in ("NEW", "tu:NEW", "my.v2", "tu:my.v2"):
+        rows = rows_of([weights], name)
+        assert close(numbers_of(rows, "probability_"), load_trained(weights)(list(data)).softmax(1))
+        assert list(rows[0]) == ["graph", "predicted", "probability_3", "probability_5"]
+        assert {row["predicted"] for row in rows} <= {"3", "5"}
+    for name in ("gone.npz", "my.v2/gone.npz"):
+        with pytest.raises(ValueError, match=rf"'graph' must be a file, .* \(got '{name}', which is none of them"):
+            rows_of([weights], name)
 
 
 def test_what_cannot_be_asked_is_refused(tmp_path: Path) -> None:
@@ -306,7 +329,7 @@ def test_what_cannot_be_asked_is_refused(tmp_path: Path) -> None:
             "new.csv",
             r"'data' must be graphs like those of fake, which the weights .* \(got '.*new.csv', a table of molecules\)",
         ),
-        ([graphs], "own.npz", r"'x' of 'graphs' must have 4 columns after transforms, as that of fake has \(got shape \[2, 3\]"),
+        ([graphs], "own.npz", r"graph 0 must have 4 columns in 'x' after transforms, as those of fake have \(got shape \[2, 3\]\)"),
         ([molecules], "own.npz", r"'path' must end in .csv, .csv.gz, .tsv or .tsv.gz \(got '.*own.npz'\)"),
         ([molecules], "new.smi", r"'path' must end in .csv"),
         ([molecules], "taken.csv", r"taken.csv must leave the columns of the answers free \(got one called 'predicted_half'\)"),

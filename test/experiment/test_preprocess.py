@@ -12,6 +12,7 @@ import torch
 from fake_configs import tiny_config, tiny_tables
 from torch import Tensor
 from torch_geometric.data import Data
+from torch_geometric.transforms import AddLaplacianEigenvectorPE, AddRandomWalkPE, BaseTransform, Compose
 
 from gump import EulerianLineGraph
 from gump.datasets import fake_dataset, workers
@@ -21,6 +22,7 @@ from gump.experiment.preprocess import Preparation, TransformedGraphs, _flat, _g
 
 WALKS: dict[str, Any] = {"kind": "AddRandomWalkPE", "walk_length": 3, "attr_name": "none"}
 SIGNS: dict[str, Any] = {"kind": "AddLaplacianEigenvectorPE", "k": 2}
+ONE = torch.ones(1, 1)
 
 
 def settings(*transforms: dict[str, Any], **dataset: Any) -> dict[str, Any]:
@@ -199,15 +201,67 @@ def test_preparations_that_make_the_same_have_one_key() -> None:
 def test_a_fault_of_the_machine_is_not_put_down_to_the_graph(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
     preparation = Preparation(settings(WALKS), False, False)
 
-    def fail(_: Data) -> Data:
+    def fail(*_: Any) -> Data:
         raise error
 
-    monkeypatch.setattr(preparation, "transform", fail)
+    monkeypatch.setattr(AddRandomWalkPE, "forward", fail)
     with pytest.raises(type(error), match=f"^{error}$"):
         preparation(fake_dataset()[0])
+    for when in ("once", "batch"):
+        with pytest.raises(type(error), match=f"^{error}$"):
+            prepare(settings(WALKS | {"when": when}), False)[0]
     error = KeyError("x")
-    with pytest.raises(ValueError, match=r"^graph 3 cannot be transformed \('x'\)$"):
+    with pytest.raises(ValueError, match=r"^graph 3 cannot be transformed by AddRandomWalkPE \('x'\)$"):
         preparation(fake_dataset()[0], 3)
+
+
+class Picky(BaseTransform):
+    """Fails without a word on the graph of that number, or gives it another width."""
+
+    def __init__(self, number: int, how: str = "fail") -> None:
+        self.number, self.how = number, how
+
+    def forward(self, data: Data) -> Data:
+        if torch.initial_seed() == self.number:  # which is what a graph's random numbers go by
+            if self.how == "fail":
+                raise AssertionError
+            data.x = data.x[:, :2]
+        return data
+
+
+@pytest.mark.parametrize("when", ["once", "batch"])
+def test_a_graph_that_a_transform_does_not_take_is_named_with_it(when: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(preprocess.TRANSFORMS, "Picky", Picky)
+    message = r"^graph 7 cannot be transformed by Picky \(AssertionError\); leave it out of the data, or give the transform another setting$"
+    with pytest.raises(ValueError, match=message):
+        prepare(settings(WALKS, {"kind": "Picky", "number": 7, "when": when}, SIGNS), True)[:]
+
+
+@pytest.mark.parametrize("when", ["once", "batch"])
+def test_a_graph_that_a_transform_makes_unlike_the_others_is_named(when: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(preprocess.TRANSFORMS, "Picky", Picky)
+    picky = {"kind": "Picky", "how": "cut", "when": when}
+    for number, got in (
+        (7, r"\[\*, 2\] on graph 7, and shape \[\*, 4\] on graph 0"),
+        (0, r"\[\*, 4\] on graph 1, and shape \[\*, 2\] on graph 0"),
+    ):
+        with pytest.raises(
+            ValueError, match=rf"^'x' must be alike in all graphs, to be joined \(got shape {got}\); leave one of them out"
+        ):
+            prepare(settings(picky | {"number": number}), True)[:]
+
+
+def test_vertices_without_eigenvectors_are_told_in_our_words() -> None:
+    small = Data(x=torch.ones(1, 1), edge_index=torch.empty(2, 0, dtype=torch.long))
+    path = Data(x=torch.ones(3, 1), edge_index=torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]))
+    chain = Compose([AddLaplacianEigenvectorPE(1, attr_name=None, is_undirected=True)])
+    with pytest.raises(
+        ValueError, match=r"^'x' must be alike .* \(got shape \[\*, 1\] on graph 1, and shape \[\*, 2\] on graph 0\)"
+    ):
+        _flat(preprocess._apply(chain, [path, small]))
+    chain = Compose([AddLaplacianEigenvectorPE(3, attr_name=None, is_undirected=True)])
+    with pytest.raises(ValueError, match=r"^graph 1 cannot be transformed by AddLaplacianEigenvectorPE \(.+\); leave it out"):
+        preprocess._apply_chunk(chain, _flat([path]), 1)
 
 
 def test_transforms_must_not_see_links_that_are_asked_about() -> None:
@@ -247,9 +301,24 @@ def test_graphs_without_features_keep_their_number_of_vertices() -> None:
 @pytest.mark.parametrize(
     ("graphs", "message"),
     [
-        ([Data(x=torch.ones(1, 1), t=torch.tensor(1.0))], r"'t' must be a tensor that can be joined with those of other graphs"),
-        ([Data(x=torch.ones(1, 1), t=object())], r"'t' must be a tensor, a number or a string \(got <object"),
-        ([Data(x=torch.ones(1, 1)), Data(x=torch.ones(1, 1), t=1)], r"'graphs' must all have the attributes of the first one, x"),
+        ([Data(x=ONE, t=torch.tensor(1.0))], r"'t' must be a tensor that can be joined with those of other graphs"),
+        ([Data(x=ONE, t=object())], r"'t' must be a tensor, a number or a string \(got <object"),
+        (
+            [Data(x=ONE), Data(x=ONE, t=1)],
+            r"'t' must be alike .* \(got a number on graph 1, and none on graph 0\)",
+        ),
+        (
+            [Data(x=ONE, t=torch.ones(1)), Data(x=ONE, t=1.5)],
+            r"'t' must be alike .* \(got a number on graph 1, and shape \[\*\] on graph 0\)",
+        ),
+        (
+            [Data(x=ONE, t=1), Data(x=ONE, t=1.5), Data(x=ONE, t="a")],
+            r"'t' must be alike .* \(got a string on graph 2, and a number on graph 0\)",
+        ),
+        (
+            [Data(x=ONE, t=torch.ones(2, 3)), Data(x=ONE, t=torch.ones(2))],
+            r"'t' must .* \(got shape \[\*\] on graph 1, and shape \[\*, 3\] on graph 0\)",
+        ),
     ],
 )
 def test_what_cannot_be_flat_is_refused(graphs: list[Data], message: str) -> None:

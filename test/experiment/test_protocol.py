@@ -225,6 +225,16 @@ def test_scaffolds_must_be_there() -> None:
         Scaffold().split(dataset(3), 0)
 
 
+@pytest.mark.parametrize(
+    ("scaffolds", "part", "shared"),
+    [([0] * 9 + [1], "test", "9 of 10"), ([0] * 8 + [1, 1], "val", "8 of 10"), ([0], "train", "1 of 1")],
+)
+def test_a_scaffold_that_leaves_nothing_to_a_part_is_named(scaffolds: list[int], part: str, shared: str) -> None:
+    message = rf"\(got an empty '{part}'\): .*, as do all without a ring, and {shared} share the largest; take kind = \"fresh\""
+    with pytest.raises(ValueError, match=message):
+        Scaffold().split(molecules(scaffolds), 0)
+
+
 @pytest.mark.slow
 def test_the_split_of_molhiv_comes_out_again(data_root: Path) -> None:
     """But for the few molecules that this RDKit refuses, and what they move across the border."""
