@@ -47,6 +47,7 @@ def process_pool(
             pool.shutdown(wait=False, cancel_futures=True)
             for child in set(active_children()) - others:
                 child.terminate()
+                child.join()
             raise
 
 
