@@ -156,7 +156,8 @@ def _speaks() -> bool:
 
 def _print_summary(records: list[Record]) -> None:
     """One line per configuration: what its runs reached on the test set, by the rule that it names and by all three."""
-    from gump.report.statistics import COLUMNS, PERCENT, Summary
+    from gump.report.layout import measured
+    from gump.report.statistics import COLUMNS, Summary
 
     groups: dict[tuple[str, str], dict[int, Record]] = {}
     for record in records:
@@ -164,9 +165,12 @@ def _print_summary(records: list[Record]) -> None:
     rows = []
     for (name, variant), group in groups.items():
         found, first = Summary.of(list(group.values())).estimates, next(iter(group.values()))
-        digits = 2 if first.metric in PERCENT else 4  # as the published numbers are printed
-        cells = [f"{found[rule].mean:.{digits}f}" if rule in found else "-" for rule in COLUMNS]
+        cells = [measured(found[rule].mean, first.metric) if rule in found else "-" for rule in COLUMNS]
         value = first.published.get("value", "-")
-        rows.append([name, variant, str(len(group)), first.metric, first.select, *cells, str(value)])
+        least = min((found[rule].num_runs if rule in found else 0 for rule in COLUMNS), default=0)
+        runs = (
+            f"{least} of {len(group)}" if least < len(group) else f"{least}"
+        )  # in a test set of one class there may be no measure
+        rows.append([name, variant, runs, first.metric, first.select, *cells, str(value)])
     columns = ["configuration", "set", "runs", "measure", "selected by", "test", "by loss", "by metric", "last", "published"]
     print_table("runs", columns, rows)

@@ -17,8 +17,6 @@ from gump.diagnostics.bottleneck import Bottleneck, bottleneck
 from gump.diagnostics.counted import counted
 from gump.diagnostics.memory import MemoryEstimate, memory
 from gump.diagnostics.verdict import Verdict, verdict
-from gump.experiment.find_graphs import find_graphs as find_graphs
-from gump.experiment.find_graphs import is_file as is_file
 
 BATCH = 64
 """The number of graphs in the batch whose cost is told."""

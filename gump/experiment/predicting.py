@@ -18,7 +18,7 @@ from gump.datasets.smiles import smiles_column
 from gump.datasets.table import Table, is_table, read_table, shown_lines
 from gump.experiment.config import build
 from gump.experiment.device import fabric_on
-from gump.experiment.diagnose import find_graphs, is_file
+from gump.experiment.find_graphs import find_graphs, is_file
 from gump.experiment.registry import DATASETS
 from gump.experiment.task import TASKS
 from gump.experiment.trained import AT_ONCE, Trained, load_trained
@@ -108,7 +108,7 @@ def predict_data(weights: Sequence[Path], data: str, smiles: str | None = None, 
     Args:
         weights: Files that ``gump run --keep-weights`` has left, or folders of them, whose answers are averaged.
         data: For weights that were trained on molecules a table as :func:`gump.datasets.load_smiles` reads it, which need not have any targets.
-            Otherwise what :func:`gump.experiment.diagnose.find_graphs` knows, such as an ``.npz``; for weights of the TU collection the name of a
+            Otherwise what :func:`gump.experiment.find_graphs.find_graphs` knows, such as an ``.npz``; for weights of the TU collection the name of a
             dataset in its format, which is read with the settings that these were trained with.
         smiles: The column of SMILES, by default the one that the weights were trained on.
         device: ``"cpu"``, ``"cuda"``, or what Lightning Fabric knows besides.

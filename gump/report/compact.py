@@ -9,12 +9,11 @@ import pandas as pd
 
 from gump.report.layout import (
     NONE,
-    digits_of,
     duration,
     filled,
     head,
+    measured,
     num_runs,
-    number,
     plus_minus,
     published_number,
     with_intervals,
@@ -37,7 +36,7 @@ def curves(frame: pd.DataFrame, marks: Sequence[str] | None = None, intervals: b
         cells = dict.fromkeys(columns.values(), NONE)
         for _, point in points.iterrows():
             mean, interval, metric = point[f"{SELECTED}_mean"], point[f"{SELECTED}_interval"], point["metric"]
-            cells[columns[point["x"]]] = plus_minus(mean, interval, metric) if intervals else number(mean, digits_of(metric) - 1)
+            cells[columns[point["x"]]] = plus_minus(mean, interval, metric) if intervals else measured(mean, metric, fewer=1)
         published = dict.fromkeys(text for _, point in points.iterrows() for text in published_numbers(point))
         rows.append(
             {
@@ -142,7 +141,7 @@ def _difference(row: Any, entry: Any) -> str:
     """Ours less a published number, in parentheses."""
     if pd.isna(difference := row[f"{SELECTED}_mean"] - entry["published"]):
         return ""
-    return f" ({difference:+.{digits_of(row['metric'])}f})"
+    return f" ({measured(difference, row['metric'], sign='+')})"
 
 
 def method_of(row: Any) -> str:

@@ -58,7 +58,7 @@ def details(frame: pd.DataFrame, marks: Sequence[str] | None = None) -> pd.DataF
                 "Published": published_number(row),
                 "Source": row["source"] or NONE,
                 "Others": "; ".join(f"{published_number(other)} ({other['source']})" for other in row["others"]) or NONE,
-                "Difference": sign + number(row["difference"], digits_of(row["metric"])),
+                "Difference": sign + measured(row["difference"], row["metric"]),
                 "Verdict": row["verdict"] or NONE,
                 "Device": row["device"] or NONE,
                 "Time": duration(row["time_s"]),
@@ -106,7 +106,6 @@ def comparison(frame: pd.DataFrame) -> pd.DataFrame:
     """
     rows = []
     for _, row in frame.iterrows():
-        digits = digits_of(row["metric"])
         graphs = NONE if pd.isna(row["graphs_first"]) else f"{row['graphs_first']:.0f} : {row['graphs_second']:.0f}"
         rows.append(
             {
@@ -115,7 +114,7 @@ def comparison(frame: pd.DataFrame) -> pd.DataFrame:
                 "Second": row["second"],
                 "Runs": row["num_runs"],
                 "First less second": plus_minus(row["mean"], row["interval"], row["metric"])
-                + f" [{number(row['corrected'], digits)}]",
+                + f" [{measured(row['corrected'], row['metric'])}]",
                 "p": probability(row["p_value"]),
                 "p, corrected": probability(row["corrected_p_value"]),
                 "Answers that differ": f"{row['num_different']} of {row['num_answers']}" if row["num_answers"] else NONE,
@@ -148,9 +147,17 @@ def markdown(frame: pd.DataFrame) -> str:
     return "\n".join([lines[0], "| " + " | ".join("-" * width for width in widths) + " |", *lines[1:]])
 
 
-def digits_of(metric: str) -> int:
-    """The decimals of a measure in a table."""
-    return 2 if metric in PERCENT else 4
+def measured(value: Any, metric: str, fewer: int = 0, sign: str = "") -> str:
+    """A number of a measure, or a dash: two decimals of percents, four of shares; of errors, which have any unit, five digits.
+
+    Example:
+        >>> measured(81.236, "accuracy"), measured(0.24381, "ap"), measured(0.000123456789, "mae"), measured(1.5e30, "mae")
+        ('81.24', '0.2438', '0.00012346', '1.5e+30')
+    """
+    if pd.isna(value):
+        return NONE
+    kind = "g" if metric == "mae" else "f"
+    return f"{value:{sign}.{(5 if metric == 'mae' else 2 if metric in PERCENT else 4) - fewer}{kind}}"
 
 
 def number(value: Any, digits: int) -> str:
@@ -170,13 +177,12 @@ def probability(value: Any) -> str:
 
 def plus_minus(value: float, interval: float, metric: str) -> str:
     """A number and its interval, if it has one."""
-    digits = digits_of(metric)
-    return number(value, digits) + ("" if pd.isna(interval) else f" ± {interval:.{digits}f}")
+    return measured(value, metric) + ("" if pd.isna(interval) else f" ± {measured(interval, metric)}")
 
 
 def with_intervals(value: float, interval: float, corrected: float, metric: str) -> str:
     """Mean ± plain interval [corrected interval, where it applies]."""
-    return plus_minus(value, interval, metric) + ("" if pd.isna(corrected) else f" [{number(corrected, digits_of(metric))}]")
+    return plus_minus(value, interval, metric) + ("" if pd.isna(corrected) else f" [{measured(corrected, metric)}]")
 
 
 def published_number(row: Any) -> str:
@@ -190,14 +196,13 @@ def published_number(row: Any) -> str:
 
 def _estimate(row: Any, rule: str) -> str:
     """Mean ± plain interval (standard deviation) [corrected interval]."""
-    digits, runs = digits_of(row["metric"]), row[f"{rule}_runs"]
+    metric, runs = row["metric"], row[f"{rule}_runs"]
     if not runs:
         return NONE
-    text = plus_minus(row[f"{rule}_mean"], row[f"{rule}_interval"], row["metric"])
-    text += (
-        "" if pd.isna(row[f"{rule}_std"]) else f" ({row[f'{rule}_std']:.{digits}f}) [{number(row[f'{rule}_corrected'], digits)}]"
-    )
-    return text if runs == row["num_runs"] else f"{text}, {runs} runs"
+    text = plus_minus(row[f"{rule}_mean"], row[f"{rule}_interval"], metric)
+    if pd.notna(row[f"{rule}_std"]):
+        text += f" ({measured(row[f'{rule}_std'], metric)}) [{measured(row[f'{rule}_corrected'], metric)}]"
+    return text if runs == row["num_runs"] else f"{text}, {runs} of {row['num_runs']} runs"
 
 
 def head(frame: pd.DataFrame, dataset: str) -> str:

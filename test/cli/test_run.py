@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from fake_configs import tiny_config, tiny_tables, write_toml
 
-from gump.cli.run import _hint
-from gump.record import Record, load_records
+from gump.cli.run import _hint, _print_summary
+from gump.record import RULES, Record, load_records
 
 Call = Callable[..., Any]
 
@@ -180,3 +180,13 @@ def test_piped_output_of_the_command_is_plain_and_stays_apart_from_what_is_said(
     assert "\x1b" not in result.stdout + result.stderr
     assert result.stderr == ""
     assert json.loads((tmp_path / "r/fake/tiny/000.json").read_text())["status"] == "finished"
+
+
+def test_a_mean_over_fewer_runs_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    settings = {"dataset": {"kind": "smiles"}, "train": {"select": "last"}}
+    scores = [{"epoch": 1, "test": value} for value in (0.25, None, None)]  # two test sets have one class only
+    _print_summary([Record("mine", i, settings, "auroc", results=dict.fromkeys(RULES, score)) for i, score in enumerate(scores)])
+    assert "mine\t\t1 of 3\tauroc\tlast\t25.00" in capsys.readouterr().out
+    errors = {rule: {"epoch": 1, "test": 1.23456e-7} for rule in RULES}
+    _print_summary([Record("mine", 0, settings, "mae", higher_is_better=False, results=errors)])
+    assert "mine\t\t1\tmae\tlast\t1.2346e-07" in capsys.readouterr().out

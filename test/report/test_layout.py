@@ -63,7 +63,7 @@ def test_runs_that_left_no_number_are_told(runs: Any) -> None:
     records[2].status = "diverged"
     found = details(table(records)).iloc[0]
     assert found["Runs"] == "3 (1 diverged)"
-    assert found["Ours"].endswith(", 2 runs")
+    assert found["Ours"].endswith(", 2 of 3 runs")
 
 
 def test_interval_that_does_not_apply_is_a_dash(runs: Any) -> None:
