@@ -32,9 +32,7 @@ def run(
     replicas: Annotated[int | None, typer.Option(min=1, help="runs side by side as one program")] = None,
     records: Annotated[Path, typer.Option(help="the folder of records")] = Path("records"),
     set_: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="a setting, such as train.epochs=2")] = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="replace records made with other settings, or on other data")
-    ] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="replace records of other settings or data")] = False,
     keep_weights: Annotated[bool, typer.Option("--keep-weights", help="leave trained weights beside the records")] = False,
     tensorboard: Annotated[Path | None, typer.Option(help="a folder for TensorBoard's logs")] = None,
 ) -> None:

@@ -18,6 +18,7 @@ def test_a_record_says_where_it_was_made(tmp_path: Path) -> None:
     assert set(made) == {
         "config",
         "data",
+        "split",
         "num_devices",
         "commit",
         "clean",

@@ -61,7 +61,8 @@ def test_a_process_that_is_ended_from_outside_is_said_in_a_sentence(tmp_path: Pa
 
     monkeypatch.setattr("concurrent.futures.ProcessPoolExecutor.map", broken)
     with pytest.raises(
-        ChildProcessError, match="a process was ended from outside, perhaps for want of memory; finished runs are kept"
+        ChildProcessError,
+        match="one of 2 processes was ended from outside, perhaps for want of memory; finished runs are kept, and fewer --jobs",
     ):
         list(run_all(Runner(tmp_path), [tiny_config()], num_jobs=2))
 
@@ -79,7 +80,7 @@ def test_what_is_wrong_is_said_before_anything_is_trained(tmp_path: Path) -> Non
     "start", ["fork", pytest.param("spawn", marks=pytest.mark.slow)]
 )  # a spawned process imports torch for seconds
 def test_several_jobs_leave_the_same_records_as_one(tmp_path: Path, start: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gump.experiment.run.get_context", lambda _: get_context(start))
+    monkeypatch.setattr("gump.datasets.workers.get_context", lambda _: get_context(start))
     configs = [
         tiny_config(),
         dataclasses.replace(tiny_config(dataset={"level": "link"}, protocol={"kind": "links"}), name="test/links"),

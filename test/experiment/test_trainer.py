@@ -354,7 +354,7 @@ class Points:
         return Data(x=torch.tensor([[value]]), y=torch.zeros(1, 1))
 
 
-def square(out: Tensor, y: Tensor) -> Tensor:
+def square(out: Tensor, y: Tensor, _: Tensor | None = None) -> Tensor:
     return ((out - y) ** 2).mean()
 
 
@@ -372,7 +372,7 @@ def test_gradients_are_clipped_to_the_largest_norm(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_loss_that_is_not_finite_ends_the_run_with_the_last_good_state() -> None:
-    def loss(out: Tensor, y: Tensor) -> Tensor:
+    def loss(out: Tensor, y: Tensor, _: Tensor | None = None) -> Tensor:
         return square(out, y) / (out.detach() > 0.75).float().mean()  # 1 / 0 as soon as the weight has come down so far
 
     run = line_trainer(Points(1.0, 1.0), loss, lr=0.1, epochs=5)
@@ -389,7 +389,7 @@ def test_a_loss_that_is_not_finite_ends_the_run_with_the_last_good_state() -> No
 
 
 def test_a_gradient_that_is_not_finite_is_found_before_it_is_the_state() -> None:
-    def loss(out: Tensor, y: Tensor) -> Tensor:
+    def loss(out: Tensor, y: Tensor, _: Tensor | None = None) -> Tensor:
         return square(out, y) + 0 * (out - out.detach()).sqrt().mean()  # finite, with a gradient of 0 * inf
 
     run = line_trainer(Points(1.0), loss, epochs=3)
@@ -403,7 +403,7 @@ def test_the_largest_gradient_is_named_among_several() -> None:
     run, steps = trainer(task="regression"), itertools.count()
     real = run.task.loss
 
-    def loss(out: Tensor, y: Tensor) -> Tensor:
+    def loss(out: Tensor, y: Tensor, _: Tensor | None = None) -> Tensor:
         return real(out, y) * (math.inf if next(steps) == 1 else 1)
 
     run.task = run.task._replace(loss=loss)
