@@ -47,7 +47,7 @@ def run(
     from gump.experiment.run import Runner, run_all
     from gump.experiment.settings import parse_assignment
     from gump.experiment.watch import tensorboard_writer
-    from gump.record import parse_indices
+    from gump.record import Record, parse_indices
 
     with plain_errors("interrupted; runs that are finished are kept, and the same command goes on from them"):
         check_out(records, option="--records")
@@ -70,11 +70,11 @@ def run(
             watches += tensorboard_writer(tensorboard)
             runner = Runner(records, device, devices, overwrite, watches, num_replicas=replicas, keep_weights=keep_weights)
             places = {runner.folder.path(*run) for run in runs}
-            before = {path: path.stat().st_mtime_ns for path in places if path.is_file()}
+            before = {path: Record.load(path).cost if overwrite else {} for path in places if path.is_file()}
             for record in run_all(runner, loaded, indices, jobs):
                 made.append(record)
                 advance()
-        there = sum(path.stat().st_mtime_ns == time_ns for path, time_ns in before.items())
+        there = sum(not overwrite or Record.load(path).cost == cost for path, cost in before.items())
         if there and _speaks():
             typer.echo(f"{there} of {len(made)} runs were recorded before, in {records}, and are not trained again", err=True)
         if _speaks():

@@ -6,7 +6,8 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
 from contextlib import contextmanager
-from multiprocessing import active_children, get_context
+from multiprocessing import active_children, get_context, parent_process
+from threading import Thread
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -36,7 +37,7 @@ def process_pool(
         advice: What to do where memory is short.
     """
     others = set(active_children())
-    with ProcessPoolExecutor(num_processes, get_context(start), initializer, initargs) as pool:
+    with ProcessPoolExecutor(num_processes, get_context(start), _begin, (initializer, initargs)) as pool:
         try:
             yield pool
         except BrokenExecutor as error:
@@ -49,6 +50,19 @@ def process_pool(
                 child.terminate()
                 child.join()
             raise
+
+
+def _begin(initializer: Callable[..., Any] | None, initargs: tuple[Any, ...]) -> None:
+    """What each process does first; one whose parent is gone, however that was ended, ends too."""
+    Thread(target=_end_with_parent, daemon=True).start()
+    if initializer is not None:
+        initializer(*initargs)
+
+
+def _end_with_parent() -> None:
+    if parent := parent_process():
+        parent.join()
+        os._exit(1)
 
 
 def show_progress(things: Iterable[T], total: int, what: str, show: bool = True) -> Iterator[T]:

@@ -224,6 +224,7 @@ def _state(given: Any) -> Tensor:
 
 def _measured(h: Tensor, line_graph: EulerianLineGraph, on_arcs: bool) -> LayerState:
     h = torch.view_as_real(h).flatten(-2).double() if h.is_complex() else h.double()
+    on_arcs = on_arcs and h.size(0) == line_graph.num_arcs  # and not of vertices, to which a line graph was given all the same
     if not on_arcs and h.size(0) != line_graph.num_nodes:
         raise ValueError(
             f"'layers' must have a state for each of the {line_graph.num_nodes} vertices (got {h.size(0)}); name those before pooling as 'layers'"

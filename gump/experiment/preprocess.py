@@ -204,7 +204,8 @@ def _kinds(graph: Data) -> dict[str, str]:
         )
         if isinstance(value, Tensor):
             dim = graph.__cat_dim__(key, value)
-            sizes = ["*" if dim is not None and i == dim % value.dim() else str(size) for i, size in enumerate(value.shape)]
+            grows = {dim % value.dim()} if isinstance(dim, int) and value.dim() else set()
+            sizes = ["*" if i in grows else str(size) for i, size in enumerate(value.shape)]
             kinds[key] = f"shape [{', '.join(sizes)}]"
     return kinds
 
@@ -240,7 +241,7 @@ def _flat(graphs: Sequence[Data], first: int = 0) -> Arrays:
         values = [graph[key] for graph in graphs]
         if isinstance(values[0], Tensor):
             dim = graphs[0].__cat_dim__(key, values[0])
-            if values[0].dim() == 0 or dim is None:
+            if values[0].dim() == 0 or not isinstance(dim, int):
                 raise ValueError(f"'{key}' must be a tensor that can be joined with those of other graphs (got {values[0]!r})")
             try:
                 joined = torch.cat(values, dim)

@@ -85,6 +85,12 @@ class RecordFolder:
         known = {key: record.provenance.get(key, "") for key in self.made_on}
         return any(not self.made_on[key].startswith(start) for key, start in known.items())
 
+    def outdated(self, configs: Sequence[Config]) -> list[Path]:
+        """Where the records of configurations lie that are outdated; none are, for one who has not read the data."""
+        folders = dict.fromkeys(self.path(config, 0).parent for config in configs) if self.made_on else ()
+        paths = (path for folder in folders for path in sorted(folder.glob("[0-9][0-9][0-9]*.json")))
+        return [path for path in paths if self.is_outdated(Record.load(path))]
+
     def settle(self, config: Config, index: int, record: Record) -> Record:
         """Brings the record of a finished run up to date, and removes the checkpoint that the run may have left.
 

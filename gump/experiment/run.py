@@ -99,6 +99,11 @@ class Runner:
         for path, members in folder.interrupted_groups(configs).items():
             if done.keys() >= set(members):
                 tidy(path)
+        if left := folder.outdated(configs):
+            warnings.warn(
+                f"{left[0]}{f' and {len(left) - 1} more' if len(left) > 1 else ''} was made on other data than there are now; ask for all runs",
+                stacklevel=2,
+            )
 
 
 def run_all(runner: Runner, configs: Sequence[Config], indices: Sequence[int] | None = None, num_jobs: int = 1) -> Iterator[Record]:

@@ -19,6 +19,7 @@ from gump.experiment.model import build_model, input_names, predict
 from gump.experiment.preprocess import Preparation
 from gump.experiment.registry import MODELS, code_of, takes_line_graph
 from gump.experiment.saved import read_saved
+from gump.experiment.units import units_of
 from gump.files import write_atomically
 
 AT_ONCE = 64
@@ -187,5 +188,13 @@ def load_trained(path: str | Path) -> Trained:
         like.edge_weight = torch.zeros(0)
     dataset = Dataset(graphs=[like], **state["dataset"])
     model = build_model(settings, dataset)
-    model.load_state_dict(state["weights"])
+    model.load_state_dict(_with_units(state["weights"], dataset.num_targets) if units_of(model) else state["weights"])
     return Trained(settings, model, dataset)
+
+
+def _with_units(weights: Mapping[str, Tensor], num_targets: int) -> Mapping[str, Tensor]:
+    """Weights of a regression as they are now: older ones had the unit of the targets in their last layer."""
+    if "head.1.spread" in weights:
+        return weights
+    renamed = {f"head.0.{key.removeprefix('head.')}" if key.startswith("head.") else key: value for key, value in weights.items()}
+    return renamed | {"head.1.mean": torch.zeros(num_targets), "head.1.spread": torch.ones(num_targets)}

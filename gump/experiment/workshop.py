@@ -219,14 +219,15 @@ class Workshop:
         """
         folders = [self.folder.path(config, 0).parent for config in configs if config.title not in self._checked]
         made = {path: Record.load(path) for folder in folders for path in sorted(folder.glob("[0-9][0-9][0-9]*.json"))}
-        outdated = [] if self.folder.overwrite else [path for path, record in made.items() if self.folder.is_outdated(record)]
-        if outdated:
+        self._checked |= {config.title for config in configs}
+        if self.folder.overwrite:
+            return
+        if outdated := [path for path, record in made.items() if self.folder.is_outdated(record)]:
             raise ValueError(
                 f"{outdated[0]} was made on other data than {self.dataset.name} has now, or on another split of them; pass --overwrite to replace "
                 "it, or another --records"
             )
         warn_of_other_code(self.config, {path: record.provenance for path, record in made.items()})
-        self._checked |= {config.title for config in configs}
 
     def _checkpoint(self, runs: Sequence[Run]) -> Path:
         path, first, last = self.folder.path(*runs[0]).with_suffix(".ckpt"), runs[0].number, runs[-1].number
@@ -244,6 +245,8 @@ class Workshop:
         made |= {"kernels": self.fabric.device.type == "cuda" and has_triton()}
         made |= {"num_devices": self.fabric.world_size, "replicas": self.num_replicas is not None, "format": FORMAT}
         made |= self.splits.made_on | ({"code": self.code} if self.code else {})
+        if self.dataset.task == "regression":
+            made |= {"units": True}  # which weights from before had in their last layer
         if self.folder.keep_weights:
             made |= {"weights": [config.training.select for config in configs_of(runs)]}
         settings = [made_by(config.settings) for config in configs_of(runs)]

@@ -155,7 +155,7 @@ class _Samples(Dataset[Data]):
             raise ValueError(
                 "'data' must not carry a line graph (got one); pass transform=AddLineGraph() to put one on every batch"
             )
-        if asked := [key for key in data.keys() if "edge_label" in key]:  # noqa: SIM118, a Data is no mapping
+        if asked := [key for key in data.keys() if key.endswith("edge_label_index")]:  # noqa: SIM118, a Data is no mapping
             raise ValueError(
                 f"'data' must not ask about pairs of vertices (got '{asked[0]}'), of which a sample holds some only; remove it, or take PyG's "
                 "LinkNeighborLoader with directed=False"

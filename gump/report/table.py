@@ -208,6 +208,8 @@ def _notes(group: Sequence[Record]) -> list[str]:
         notes.append("The runs do not carry the same published number; that of the first one is shown.")
     if len({r.provenance.get("code", "") for r in group}) > 1:
         notes.append("The runs were not all made with the same code of models and transforms from outside of the library.")
+    if any(len({r.provenance[key] for r in group if key in r.provenance}) > 1 for key in ("data", "split")):
+        notes.append("The runs were not all made on the same data, or not on the same split of them.")
     if any(r.provenance.get("clean") is False for r in group):
         notes.append("Some runs were made with changes that were not committed.")
     for commits in dict.fromkeys(tuple((r.provenance.get("commits") or {}).items()) for r in group):

@@ -1,5 +1,6 @@
 """What a transform can be applied to."""
 
+import re
 from typing import Any
 
 from torch_geometric.data import Batch, Data
@@ -10,10 +11,10 @@ def is_about_pairs(key: str) -> bool:
     are no attributes of edges, even where there are as many.
 
     Example:
-        >>> [key for key in ("edge_attr", "edge_index", "edge_label", "edge_label_index", "neg_edge_label") if is_about_pairs(key)]
+        >>> [key for key in ("edge_attr", "edge_labels", "edge_label", "edge_label_index", "neg_edge_label") if is_about_pairs(key)]
         ['edge_label', 'edge_label_index', 'neg_edge_label']
     """
-    return "edge_label" in key or (key.startswith("edge_") and key.endswith("_index") and key != "edge_index")
+    return re.fullmatch(r"(pos_|neg_)?edge_label(_index|_time)?", key) is not None
 
 
 def check_graph(data: Any, batch: bool = True) -> None:

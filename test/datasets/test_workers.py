@@ -1,4 +1,5 @@
 import os
+import subprocess
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
@@ -90,3 +91,31 @@ SLEEP_S = 600
 def touch_and_sleep(path: Path) -> None:
     path.touch()
     time.sleep(SLEEP_S)
+
+
+SCRIPT = """
+import os, sys, time
+from gump.datasets.workers import process_pool
+
+def work(_):
+    print(os.getpid(), flush=True)
+    time.sleep(600)
+
+if __name__ == "__main__":
+    with process_pool(2, sys.argv[1]) as pool:
+        list(pool.map(work, range(2)))
+"""
+
+
+@forks
+def test_processes_end_when_their_parent_is_killed(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(SCRIPT)
+    parent = subprocess.Popen([sys.executable, tmp_path / "script.py", "fork"], stdout=subprocess.PIPE, text=True)
+    assert parent.stdout is not None
+    children = [int(parent.stdout.readline()) for _ in range(2)]
+    parent.kill()
+    parent.wait()
+    deadline = time.monotonic() + 60
+    while any(Path(f"/proc/{child}").exists() for child in children) and Path("/proc").is_dir():
+        assert time.monotonic() < deadline, "they work on"
+        time.sleep(0.05)

@@ -10,11 +10,13 @@ import torch
 from fake_configs import tiny_config, tiny_tables
 from torch_geometric.data import Data
 
+from gump.datasets import fake_dataset
 from gump.experiment.config import make_configs
+from gump.experiment.model import build_model
 from gump.experiment.preprocess import prepare
 from gump.experiment.run import Runner
 from gump.experiment.task import TASKS
-from gump.experiment.trained import load_trained
+from gump.experiment.trained import load_trained, save_trained
 
 WALKS: dict[str, Any] = {"kind": "AddRandomWalkPE", "walk_length": 3, "attr_name": "none"}
 
@@ -231,3 +233,14 @@ def test_what_is_no_file_of_weights_is_refused(tmp_path: Path) -> None:
     torch.save({"weights": {}}, tmp_path / "000.pt")
     with pytest.raises(ValueError, match="'path' must be a file of weights that `gump run --keep-weights` has left"):
         load_trained(tmp_path / "000.pt")
+
+
+@pytest.mark.parametrize("num_layers", [0, 2])
+def test_weights_of_a_regression_from_before_targets_had_units_answer_as_they_did(num_layers: int, tmp_path: Path) -> None:
+    data = fake_dataset(task="regression", num_targets=2)
+    settings = tiny_config(dataset={"task": "regression", "num_targets": 2}, head={"num_layers": num_layers}).settings
+    model = build_model(settings, data).eval()
+    old = {key.replace("head.0.", "head."): value for key, value in model.state_dict().items() if not key.startswith("head.1.")}
+    save_trained(tmp_path / "old.pt", settings, data, old)
+    graph = data[0]
+    assert load_trained(tmp_path / "old.pt")([graph]).allclose(model(graph.x, graph.edge_index))

@@ -13,9 +13,11 @@ from fake_runs import alter_data, alter_split, comparable, counted
 
 from gump.datasets.dataset import Dataset
 from gump.experiment import preprocess, workshop
+from gump.experiment.checkpoint import write_checkpoint
 from gump.experiment.config import make_configs
 from gump.experiment.run import Runner, run_all
 from gump.record import Record, load_records
+from gump.report.table import table
 
 
 def test_a_run_leaves_a_record_of_everything_and_no_checkpoint(tmp_path: Path) -> None:
@@ -113,6 +115,36 @@ def test_a_run_does_not_go_on_under_another_split_nor_beside_runs_of_one(
     runner.folder.path(config, 0).unlink()
     with pytest.raises(ValueError, match=r"001\.json was made on other data than fake has now, or on another split of them"):
         list(runner.run(config))
+
+
+def test_records_of_other_data_that_were_not_asked_for_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = tiny_config(protocol={"num_runs": 3})
+    list(Runner(tmp_path).run(config))
+    alter_data(monkeypatch)
+    with pytest.warns(UserWarning, match=r"001\.json and 1 more was made on other data than there are now; ask for all runs"):
+        list(Runner(tmp_path, overwrite=True).run(config, [0]))
+    [row] = table(load_records(tmp_path)).to_dict("records")
+    assert "The runs were not all made on the same data, or not on the same split of them." in row["notes"]
+
+
+def test_an_interrupted_regression_from_before_targets_had_units_starts_anew(tmp_path: Path) -> None:
+    config, epochs = tiny_config(dataset={"task": "regression"}, protocol={"kind": "fresh", "num_runs": 1}), []
+
+    def stop(_: Any, __: int, epoch: int, ___: Any) -> None:
+        epochs.append(epoch)
+        if len(epochs) == 2:
+            raise KeyboardInterrupt
+
+    runner = Runner(tmp_path, watches=[stop], save_every_s=0)
+    with pytest.raises(KeyboardInterrupt):
+        list(runner.run(config))
+    [path] = tmp_path.rglob("*.ckpt")
+    state = torch.load(path, weights_only=True)
+    identity = state.pop("identity")
+    write_checkpoint(path, identity.replace(', "units": true', ""), state)
+    with pytest.warns(UserWarning, match="is not gone on from"):
+        list(runner.run(config))
+    assert epochs[2] == 1
 
 
 def test_where_splits_are_drawn_a_record_has_no_checksum_of_one(tmp_path: Path) -> None:
