@@ -93,7 +93,7 @@ class Panel:
         each = torch.stack([self.task.expected(model.answer(graphs)).double().cpu() for model, graphs in asked])
         mean = each.mean(0)
         numbers = torch.cat([mean, each.std(0)], dim=1) if len(self.models) > 1 else mean
-        rows = [[f"{number:.6g}" for number in row] for row in numbers.tolist()]
+        rows = [[f"{number:.7g}" for number in row] for row in numbers.tolist()]
         if self.dataset.task == "multiclass":
             rows = [[self.names[found], *row] for found, row in zip(self.task.answer(mean), rows, strict=True)]
         return rows
