@@ -44,9 +44,9 @@ class AddPatches(BaseTransform):
     - ``patch_adjacency`` :math:`(1, P, P)`, the numbers of shared vertices :math:`\mathbf{A}^P`, sizes of patches on the diagonal;
     - ``patch_pe`` :math:`(1, P, K)`, how likely a walk on :math:`\mathbf{A}^P` is back after :math:`1, \dots, K` steps.
 
-    Apply it last: a transform that changes edges or vertices leaves it behind. The result depends on how the vertices are numbered, since
-    partitioners break ties by number. The authors' code drops either orientation of an edge on its own, which drops an edge with the
-    square of the rate; here it is the rate.
+    Apply it last: what changes edges or vertices leaves it behind, and our transforms then refuse. The result depends on how the vertices are
+    numbered, since partitioners break ties by number. The authors' code drops either orientation of an edge on its own, which drops an edge
+    with the square of the rate; here it is the rate.
 
     Args:
         num_patches: The number of patches :math:`P`.
@@ -87,7 +87,7 @@ class AddPatches(BaseTransform):
 
     def forward(self, data: Data) -> Data:
         """Adds the patches to a copy of the graph."""
-        check_graph(data, batch=False)
+        check_graph(data)
         num_nodes, (source, target) = int(data.num_nodes or 0), data.edge_index.cpu().numpy()
         seed = int(torch.randint(2**31 - 1, ())) if self.seed is None else self.seed
         part = self._partition(source, target, num_nodes, np.random.default_rng(seed))

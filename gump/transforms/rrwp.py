@@ -47,7 +47,7 @@ class AddRRWP(BaseTransform):
 
     def forward(self, data: Data) -> Data:
         """Adds the pairs to a copy of the graph."""
-        check_graph(data, batch=False)
+        check_graph(data)
         num_nodes = data.num_nodes
         powers = [torch.eye(num_nodes, dtype=torch.double, device=data.edge_index.device)]
         walk = self._walk(data)
