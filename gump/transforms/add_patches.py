@@ -53,7 +53,7 @@ class AddPatches(BaseTransform):
         num_hops: How often patches take in their neighbors.
         drop_rate: The probability with which an edge is hidden from the partitioner, so that other seeds give other patches.
         seed: Decides everything random, for every graph anew. Without one, a graph is cut differently every time, by torch's generator:
-            the authors do so in every epoch.
+            the authors do so in every epoch. In runs of a configuration it is cut in one way all the same, which goes by its number.
         method: ``"metis"``, which needs the extra ``torch-gump[metis]``, or ``"bfs"``: consecutive pieces of a breadth-first order
             (Cuthill and McKee's), quick and connected where it can be, with more edges cut.
         walk_length: The number of steps :math:`K`; with zero, no ``patch_pe`` is added.
