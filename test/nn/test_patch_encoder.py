@@ -26,7 +26,7 @@ def encoder(**settings):
 
 def run(model, data):
     patches = Patches(*(data.get(name) for name in Patches._fields))
-    return model(data.x, data.edge_index, data.get("edge_weight"), data.edge_attr, data.get("batch"), patches)
+    return model(data.x, data.edge_index, data.get("edge_weight"), data.edge_attr, patches)
 
 
 def slow_token(model, data, p):
