@@ -133,7 +133,7 @@ class PatchEncoder(torch.nn.Module):
         for k, (conv, norm, lin) in enumerate(zip(self.convs, self.norms, self.lins, strict=True)):
             if self.exchange and k > 0:
                 mean = scatter(h, patch, dim_size=sizes.numel(), reduce="mean")
-                h = h + self.act(self.exchange_norms[k - 1](self.exchange_lins[k - 1](mean)))[patch]
+                h = h + self.act(self.exchange_norms[k - 1](self.exchange_lins[k - 1](mean)[patch]))
                 h = scatter(h, index, dim_size=x.size(0), reduce="mean")[index]
             h = lin(h + self.dropout(self.act(norm(conv(h, *edges)))))
         tokens = scatter(h, patch, dim_size=sizes.numel(), reduce="mean").view(num_graphs, num_patches, -1)

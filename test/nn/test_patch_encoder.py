@@ -101,6 +101,13 @@ def test_exchange_averages_a_vertex_over_its_patches_after_adding_the_patch():
 
 
 @pytest.mark.parametrize("exchange", [False, True])
+def test_empty_patches_make_no_difference_in_training(exchange):
+    model = encoder(exchange=exchange).train()
+    few, many = (run(model, graph("star", num_patches))[0].sum(1) for num_patches in (6, 32))  # which has six vertices
+    assert (few - many).abs().max() < 1e-12
+
+
+@pytest.mark.parametrize("exchange", [False, True])
 def test_a_batch_equals_its_members(exchange):
     model, data_list = encoder(exchange=exchange), [graph(name) for name in GRAPHS]
     tokens, has_vertices = run(model, Batch.from_data_list(data_list))
