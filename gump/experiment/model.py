@@ -12,7 +12,7 @@ from torch import Tensor
 from torch_geometric.data import Batch, Data
 
 from gump.datasets.dataset import Dataset
-from gump.experiment.registry import HEADS, MODELS, needs_out_channels, takes_line_graph
+from gump.experiment.registry import HEADS, MODELS, needs_out_channels
 from gump.experiment.settings import blaming
 from gump.experiment.units import Units
 from gump.line_graph import EulerianLineGraph
@@ -63,13 +63,12 @@ def build_model(settings: Mapping[str, Any], dataset: Dataset) -> torch.nn.Modul
         if channels is None:
             raise ValueError(f"'embedding.channels' must be given for a model without 'hidden_channels' (got {kind.__name__})")
         embedding = CategoricalEmbedding(dataset.x_sizes, channels, dataset.num_features - len(dataset.x_sizes))
-    width = arguments.get("edge_dim", 0)
+    width, columns, weighted = arguments.get("edge_dim", 0), dataset.num_edge_features, "edge_weight" in dataset[0]
     if width and dataset.edge_sizes:
         edge_embedding = CategoricalEmbedding(dataset.edge_sizes, width)
-    elif width and width != (wanted := dataset.num_edge_features + ("edge_weight" in dataset[0] and takes_line_graph(kind))):
-        raise ValueError(
-            f"'model.edge_dim' must be the number of edge features of {dataset.name}, on arcs with one more for edge weights: {wanted} (got {width})"
-        )
+    elif width not in (0, columns, columns + weighted):  # whether a model counts weights among them is its own matter
+        more = ", or one more with their weights" if weighted else ""
+        raise ValueError(f"'model.edge_dim' must be the number of edge features of {dataset.name}, {columns}{more} (got {width})")
     if settings["head"]["num_layers"] == 0:
         arguments["out_channels"] = dataset.num_targets
     elif needs_out_channels(kind):

@@ -91,7 +91,7 @@ def check_mask(mask: Tensor, edge_index: Tensor, num_nodes: int) -> None:
 
 
 def check_both_directions(edge_index: Tensor, edge_weight: Tensor | None, num_nodes: int) -> None:
-    """Refuses edges that are not listed in both directions with the same weight, where :func:`can_look` allows to see it.
+    """Refuses edges that are not listed in both directions with the same weight, and negative weights, where :func:`can_look` allows to see it.
 
     Example:
         >>> check_both_directions(torch.tensor([[0, 1, 1], [1, 0, 2]]), None, 3)
@@ -104,6 +104,10 @@ torch_geometric.transforms.ToUndirected to the data
         return
     source, target = edge_index
     weight = torch.ones(source.numel(), dtype=torch.double) if edge_weight is None else edge_weight.detach().flatten().double()
+    if not bool((weight >= 0).all()):
+        raise ValueError(
+            f"'edge_weight' must not be negative (got {float(weight.min()):.3g}); leave it out, or take absolute values"
+        )
     pairs, number = torch.cat([source * num_nodes + target, target * num_nodes + source]).unique(return_inverse=True)
     excess = torch.zeros(pairs.numel(), dtype=torch.double).index_add_(0, number, torch.cat([weight, -weight]))
     if excess.numel() and bool((worst := excess.max()) > TOLERANCE * weight.abs().max()):

@@ -59,7 +59,7 @@ class Hops(NamedTuple):
         count = x.new_full((max_distance * x.size(0),), float(self_loops))
         leaving, arriving = count.index_add(0, first + source, near), count.index_add(0, first + target, near)
         product = leaving.index_select(0, first + source) * arriving.index_select(0, first + target)
-        own = 1 / arriving.view(max_distance, -1) if self_loops else None
+        own = (leaving * arriving).rsqrt().view(max_distance, -1) if self_loops else None
         return cls(source, target, distance, near * product.clamp_min(1).rsqrt(), own)
 
 

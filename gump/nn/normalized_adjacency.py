@@ -26,7 +26,8 @@ def normalized_adjacency(
 
     What PyG's ``gcn_norm`` computes, for a model to compute once and give to all its layers, in a form that `torch.func.vmap` can run: no
     shape depends on the values of a tensor. A self-loop that is there already keeps its weight; its column then stays with weight zero,
-    and the weight is found in the loop that is appended. Of several self-loops at a vertex the mean counts.
+    and the weight is found in the loop that is appended. Of several self-loops at a vertex the mean counts. Where negative weights make a degree
+    negative, entries are no numbers.
 
     Args:
         edge_index: The edges, those of an undirected graph in both directions.
@@ -61,7 +62,7 @@ def normalized_adjacency(
         weight = torch.cat([weight * (1 - is_loop), torch.where(count > 0, total / count.clamp(min=1), 1)])
         source, target = edge_index
     degree = zeros.scatter_add(0, target, weight)
-    scale = torch.where(degree > 0, degree, 1).rsqrt() * (degree > 0)
+    scale = torch.where(degree != 0, degree, 1).rsqrt() * (degree != 0)
     return edge_index, scale.index_select(0, source) * weight * scale.index_select(0, target)
 
 

@@ -110,7 +110,6 @@ class PatchEncoder(torch.nn.Module):
         edge_index: Tensor,
         edge_weight: Tensor | None,
         edge_attr: Tensor | None,
-        batch: Tensor | None,
         patches: Patches,
     ) -> tuple[Tensor, Tensor]:
         """Computes the tokens and tells which patches have vertices."""
@@ -126,15 +125,15 @@ class PatchEncoder(torch.nn.Module):
         patch_edge_index = ends.t() + first[edge_patch]
         edges: tuple[Tensor, ...] = (patch_edge_index,)
         if self.edge_lin is not None:
-            if batch is not None:
-                num_columns = scatter(torch.ones_like(edge_index[0]), batch[edge_index[0]], dim_size=num_graphs)
-                column = column + (num_columns.cumsum(0) - num_columns)[edge_patch // num_patches]
+            graph = index.new_zeros(x.size(0)).scatter(0, index, patch // num_patches)  # of every vertex
+            num_columns = scatter(torch.ones_like(edge_index[0]), graph[edge_index[0]], dim_size=num_graphs)
+            column = column + (num_columns.cumsum(0) - num_columns)[edge_patch // num_patches]
             edges = (patch_edge_index, self.edge_lin(self._edge_attr(x, edge_weight, edge_attr))[column])
         h = self.vertex_lin(x)[index]  # [S, d]
         for k, (conv, norm, lin) in enumerate(zip(self.convs, self.norms, self.lins, strict=True)):
             if self.exchange and k > 0:
                 mean = scatter(h, patch, dim_size=sizes.numel(), reduce="mean")
-                h = h + self.act(self.exchange_norms[k - 1](self.exchange_lins[k - 1](mean)))[patch]
+                h = h + self.act(self.exchange_norms[k - 1](self.exchange_lins[k - 1](mean)[patch]))
                 h = scatter(h, index, dim_size=x.size(0), reduce="mean")[index]
             h = lin(h + self.dropout(self.act(norm(conv(h, *edges)))))
         tokens = scatter(h, patch, dim_size=sizes.numel(), reduce="mean").view(num_graphs, num_patches, -1)

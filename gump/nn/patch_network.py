@@ -78,11 +78,11 @@ class PatchNetwork(torch.nn.Module, ABC):
         patch_adjacency: Tensor | None = None,
         patch_pe: Tensor | None = None,
     ) -> Tensor:
-        """Computes one row for every graph from what :class:`gump.transforms.AddPatches` put on the graphs."""
+        """Computes one row for every graph from what :class:`gump.transforms.AddPatches` put on the graphs, which also tells them apart."""
         patches = Patches(
             patch_index, num_patch_vertices, patch_edge, patch_edge_column, num_patch_edges, patch_adjacency, patch_pe
         )
-        tokens, has_vertices = self.encoder(x, edge_index, edge_weight, edge_attr, batch, patches)
+        tokens, has_vertices = self.encoder(x, edge_index, edge_weight, edge_attr, patches)
         out = mean_over_patches(self.mix(tokens, has_vertices, patches), has_vertices)
         return out if self.lin is None else self.lin(out)
 

@@ -33,7 +33,7 @@ class AddLineGraph(BaseTransform):
 
     def forward(self, data: Data) -> Data:
         """Adds the line graph to a copy of the graph."""
-        check_graph(data, batch=False)
+        check_graph(data)
         line_graph = EulerianLineGraph.from_edge_index(data.edge_index, data.num_nodes, self.directed)
         data.arc_index, data.arc_reverse = line_graph.arcs, line_graph.reverse
         data.edge_arc, data.arc_directed = line_graph.edge_arc, self.directed

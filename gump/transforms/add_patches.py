@@ -44,16 +44,16 @@ class AddPatches(BaseTransform):
     - ``patch_adjacency`` :math:`(1, P, P)`, the numbers of shared vertices :math:`\mathbf{A}^P`, sizes of patches on the diagonal;
     - ``patch_pe`` :math:`(1, P, K)`, how likely a walk on :math:`\mathbf{A}^P` is back after :math:`1, \dots, K` steps.
 
-    Apply it last: a transform that changes edges or vertices leaves it behind. The result depends on how the vertices are numbered, since
-    partitioners break ties by number. The authors' code drops either orientation of an edge on its own, which drops an edge with the
-    square of the rate; here it is the rate.
+    Apply it last: what changes edges or vertices leaves it behind, and our transforms then refuse. The result depends on how the vertices are
+    numbered, since partitioners break ties by number. The authors' code drops either orientation of an edge on its own, which drops an edge
+    with the square of the rate; here it is the rate.
 
     Args:
         num_patches: The number of patches :math:`P`.
         num_hops: How often patches take in their neighbors.
         drop_rate: The probability with which an edge is hidden from the partitioner, so that other seeds give other patches.
         seed: Decides everything random, for every graph anew. Without one, a graph is cut differently every time, by torch's generator:
-            the authors do so in every epoch.
+            the authors do so in every epoch. In runs of a configuration it is cut in one way all the same, which goes by its number.
         method: ``"metis"``, which needs the extra ``torch-gump[metis]``, or ``"bfs"``: consecutive pieces of a breadth-first order
             (Cuthill and McKee's), quick and connected where it can be, with more edges cut.
         walk_length: The number of steps :math:`K`; with zero, no ``patch_pe`` is added.
@@ -87,7 +87,7 @@ class AddPatches(BaseTransform):
 
     def forward(self, data: Data) -> Data:
         """Adds the patches to a copy of the graph."""
-        check_graph(data, batch=False)
+        check_graph(data)
         num_nodes, (source, target) = int(data.num_nodes or 0), data.edge_index.cpu().numpy()
         seed = int(torch.randint(2**31 - 1, ())) if self.seed is None else self.seed
         part = self._partition(source, target, num_nodes, np.random.default_rng(seed))

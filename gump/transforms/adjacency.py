@@ -8,14 +8,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
-from gump.transforms.checks import check_graph, is_about_pairs
+from gump.transforms.checks import check_edges_may_change, is_about_pairs
 
 
 def to_adjacency(data: Data) -> NDArray[np.bool_]:
     """Reads the adjacency matrix of an undirected graph, without self-loops.
 
     Edges that are listed twice count once. A graph that lists an edge in one orientation only is refused, and so is a batch, in which
-    one graph could be joined to another, and a graph with a line graph, which would be left behind.
+    one graph could be joined to another, and a graph with a line graph, hops or patches, which would be left behind.
 
     Args:
         data: A graph with ``edge_index``.
@@ -24,11 +24,7 @@ def to_adjacency(data: Data) -> NDArray[np.bool_]:
         >>> to_adjacency(Data(edge_index=torch.tensor([[0, 1, 1], [1, 0, 1]]), num_nodes=2)).tolist()
         [[False, True], [True, False]]
     """
-    check_graph(data, batch=False)
-    if "arc_index" in data:
-        raise ValueError(
-            "'data' must not carry a line graph (got one), since its edges are about to change; apply AddLineGraph last"
-        )
+    check_edges_may_change(data)
     source, target = data.edge_index.cpu().numpy()
     if data.edge_index.numel() and not 0 <= data.edge_index.min() <= data.edge_index.max() < data.num_nodes:
         lowest, highest = int(data.edge_index.min()), int(data.edge_index.max())

@@ -46,7 +46,7 @@ class AddExpander(BaseTransform):
 
     def forward(self, data: Data) -> Data:
         """Adds the expander to a copy of the graph."""
-        check_graph(data, batch=False)
+        check_graph(data)
         size = data.num_nodes
         if size <= self.degree + 1:
             edges = np.argwhere(~np.eye(size, dtype=bool))

@@ -24,7 +24,7 @@ class AddHops(BaseTransform):
     distance, whose width tells a model how far it may look. ``edge_index`` stays, and what is at distance one
     are its columns without self-loops and duplicates. In a directed graph paths follow the edges. `DRew
     <https://arxiv.org/abs/2305.08018>`_ passes messages along the pairs of each distance apart:
-    ``hop_index[:, hop_distance == k]``.
+    ``hop_index[:, hop_distance == k]``. Apply it last: what changes edges or vertices leaves the pairs behind, and our transforms then refuse.
 
     There may be as many pairs as the square of the number of vertices: each takes 17 bytes.
 
@@ -49,7 +49,7 @@ class AddHops(BaseTransform):
 
     def forward(self, data: Data) -> Data:
         """Adds the pairs to a copy of the graph."""
-        check_graph(data, batch=False)
+        check_graph(data)
         size, dtype = data.num_nodes, np.int8 if self.max_distance < 128 else np.int16
         source, target = data.edge_index.cpu().numpy()
         adjacency = csr_array((np.ones(len(source)), (source, target)), shape=(size, size))

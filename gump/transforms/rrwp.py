@@ -47,7 +47,7 @@ class AddRRWP(BaseTransform):
 
     def forward(self, data: Data) -> Data:
         """Adds the pairs to a copy of the graph."""
-        check_graph(data, batch=False)
+        check_graph(data)
         num_nodes = data.num_nodes
         powers = [torch.eye(num_nodes, dtype=torch.double, device=data.edge_index.device)]
         walk = self._walk(data)
@@ -63,6 +63,10 @@ class AddRRWP(BaseTransform):
         """Returns the matrix of one step."""
         source, target = data.edge_index
         weight = torch.ones(source.numel(), device=source.device) if data.edge_weight is None else data.edge_weight.flatten()
+        if not bool((weight >= 0).all()):
+            raise ValueError(
+                f"'edge_weight' must not be negative (got {float(weight.min()):.3g}); leave it out, or take absolute values"
+            )
         adjacency = torch.zeros(data.num_nodes, data.num_nodes, dtype=torch.double, device=source.device)
         adjacency.index_put_((source, target), weight.double(), accumulate=True)
         degree = adjacency.sum(dim=1, keepdim=True)

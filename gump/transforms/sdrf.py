@@ -32,6 +32,7 @@ class SDRF(BaseTransform):
     stay apart, and removal may split them. The graph must be undirected.
 
     Sampling follows the numbering of the vertices, and so does the choice among edges of equal curvature (the first by its vertices).
+    Curvatures that are equal as fractions but come of other counts may differ by rounding, which then chooses.
     With ``tau=float("inf")`` the best candidate is taken, and the result is equivariant where there are no ties. The seed fixes the
     result, for each graph alone.
 

@@ -40,7 +40,7 @@ def test_help_fits_a_screen_and_has_an_example(gump: Call, command: list[str]) -
             ["run", "CONFIG", "--splits", "0-99999999999"],
             "'--splits' must be below the protocol's number of runs, 2 (got 99999999999)",
         ),
-        (["run", "CONFIG", "--set", "model.edge_dim=3"], "'model.edge_dim' must be the number of edge features of fake, on arcs"),
+        (["run", "CONFIG", "--set", "model.edge_dim=3"], "'model.edge_dim' must be the number of edge features of fake, 0 (got 3)"),
         (["run", "CONFIG", "--set", "model.conv=gat"], "'conv' must be one of"),
         (
             ["run", "CONFIG", "--set", "train.precision=foo", "--set", "model.kind=MPNN"],

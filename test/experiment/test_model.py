@@ -1,3 +1,4 @@
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from gump.experiment.store import GraphStore
 from gump.experiment.task import TASKS as JUDGES
 from gump.nn import GUMP, GraphPredictor, LinkPredictor, NodePredictor
 from gump.nn.embedding import CategoricalEmbedding
+from gump.transforms import AddPatches
 
 KINDS = [(level, task) for level in LEVELS for task in TASKS if level != "link" or task == "binary"]
 
@@ -98,10 +100,28 @@ def test_edge_attributes_reach_the_model_only_if_it_has_a_width_for_them() -> No
 
 
 def test_a_wrong_width_of_edge_attributes_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"'model\.edge_dim' must be the number of edge features of fake, on arcs .*: 2 \(got 3\)"):
+    with pytest.raises(ValueError, match=r"'model\.edge_dim' must be the number of edge features of fake, 2 \(got 3\)"):
         build_model(tiny_config(model={"edge_dim": 3}).settings, fake_dataset(edge_features=True))
-    with pytest.raises(ValueError, match=r"'model\.edge_dim' must be the number of edge features of fake, on arcs .*: 0 \(got 1\)"):
+    with pytest.raises(ValueError, match=r"'model\.edge_dim' must be the number of edge features of fake, 0 \(got 1\)"):
         build_model(tiny_config(model={"edge_dim": 1}).settings, fake_dataset())
+    with pytest.raises(ValueError, match=r"edge features of fake, 2, or one more with their weights \(got 4\)"):
+        build_model(tiny_config(model={"edge_dim": 4}).settings, weighted())
+
+
+def weighted() -> Dataset:
+    data = fake_dataset(edge_features=True, num_graphs=10)
+    for graph in data:
+        graph.edge_weight = torch.ones(graph.num_edges)
+    return data
+
+
+@pytest.mark.parametrize(("kind", "width"), [("GUMP", 2), ("GUMP", 3), ("NBAGNN", 2), ("GraphViT", 2), ("GraphViT", 3)])
+def test_a_model_decides_whether_weights_are_among_the_edge_attributes(kind: str, width: int) -> None:
+    data, own = weighted(), {"GUMP": {"base": "gcn"}, "GraphViT": {"heads": 1, "norm": None}}
+    if kind == "GraphViT":
+        data = replace(data, graphs=[AddPatches(4, method="bfs")(graph) for graph in data])
+    model = build_model(tiny_config(model={"kind": kind, "edge_dim": width, **own.get(kind, {})}).settings, data)
+    assert predict(model, first_batch(data)).isfinite().all()
 
 
 @pytest.mark.parametrize("level", ["graph", "node"])

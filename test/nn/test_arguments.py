@@ -26,6 +26,12 @@ def test_edges_that_are_listed_several_times_add_up() -> None:
         check_both_directions(edge_index[:, 1:], None, 3)
 
 
+@pytest.mark.parametrize("weight", [-0.5, float("nan")])
+def test_weights_are_not_negative(weight: float) -> None:
+    with pytest.raises(ValueError, match=rf"'edge_weight' must not be negative \(got {weight}\); leave it out"):
+        check_both_directions(torch.tensor([[0, 1], [1, 0]]), torch.full((2,), weight), 2)
+
+
 @pytest.mark.parametrize("name", ["star", "grid", "random 0"])
 def test_any_edge_that_is_missing_is_noticed(name: str) -> None:
     edges, num_nodes = GRAPHS[name]

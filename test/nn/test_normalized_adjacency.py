@@ -28,6 +28,13 @@ def test_it_is_the_matrix_of_pyg(name: str, weighted: bool, self_loops: bool) ->
     torch.testing.assert_close(dense(*result, num_nodes), dense(*expected, num_nodes))
 
 
+def test_a_negative_degree_has_no_root() -> None:
+    edge_index, weight = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), torch.tensor([1.0, 1.0, -3.0, -3.0])
+    expected = gcn_norm(edge_index, weight, 3)[1]
+    assert expected.isnan().any()
+    torch.testing.assert_close(normalized_adjacency(edge_index, weight, 3, torch.float)[1], expected, equal_nan=True)
+
+
 def test_by_hand() -> None:
     edge_index = torch.tensor([[0, 1, 1, 2, 2], [1, 0, 2, 1, 2]])
     index, weight = normalized_adjacency(edge_index, torch.tensor([3.0, 3.0, 1.0, 1.0, 8.0]), 3, torch.double)

@@ -26,7 +26,7 @@ def encoder(**settings):
 
 def run(model, data):
     patches = Patches(*(data.get(name) for name in Patches._fields))
-    return model(data.x, data.edge_index, data.get("edge_weight"), data.edge_attr, data.get("batch"), patches)
+    return model(data.x, data.edge_index, data.get("edge_weight"), data.edge_attr, patches)
 
 
 def slow_token(model, data, p):
@@ -98,6 +98,13 @@ def test_exchange_averages_a_vertex_over_its_patches_after_adding_the_patch():
         h = model.lins[k](h + model.norms[k](model.convs[k](h, edges)).relu())
     expected = torch.stack([part.mean(0) for part in h.split(sizes)]) + model.patch_lin(data.patch_pe[0].double())
     assert (run(model, data)[0][0] - expected).abs().max() < 1e-12
+
+
+@pytest.mark.parametrize("exchange", [False, True])
+def test_empty_patches_make_no_difference_in_training(exchange):
+    model = encoder(exchange=exchange).train()
+    few, many = (run(model, graph("star", num_patches))[0].sum(1) for num_patches in (6, 32))  # which has six vertices
+    assert (few - many).abs().max() < 1e-12
 
 
 @pytest.mark.parametrize("exchange", [False, True])

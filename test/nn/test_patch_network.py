@@ -43,6 +43,14 @@ def test_a_batch_of_graphs_equals_its_members(network, exchange):
 
 
 @EVERY_NETWORK
+def test_patches_alone_tell_the_graphs_of_a_batch_apart(network):
+    model, batch = build(network), Batch.from_data_list([patched_graph(name) for name in GRAPHS])
+    together = run(model, batch)
+    del batch.batch
+    assert torch.equal(run(model, batch), together)
+
+
+@EVERY_NETWORK
 @pytest.mark.parametrize("norm", ["batch", "layer", None])
 @pytest.mark.parametrize("exchange", [True, False])
 def test_a_step_on_a_batch_lowers_the_loss_and_every_gradient_is_finite(network, norm, exchange):

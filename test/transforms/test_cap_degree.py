@@ -8,7 +8,7 @@ from torch_geometric.data import Data
 
 from gump import EulerianLineGraph
 from gump.nn import GUMP
-from gump.transforms import AddLineGraph, CapDegree
+from gump.transforms import CapDegree
 
 
 def graph(edge_index: torch.Tensor, num_nodes: int) -> Data:
@@ -98,13 +98,9 @@ def test_the_input_is_left_alone() -> None:
     assert (data.edge_index.size(1), data.edge_attr.size(0)) == (5, 5)
 
 
-def test_wrong_settings_and_a_line_graph_that_would_be_left_behind_are_refused() -> None:
+def test_wrong_settings_are_refused() -> None:
     with pytest.raises(ValueError, match=r"'max_degree' must be at least 1 \(got 0\)"):
         CapDegree(0)
-    with pytest.raises(
-        ValueError, match=r"'data' must not carry a line graph \(got one\); apply gump.transforms.AddLineGraph last"
-    ):
-        CapDegree(2)(AddLineGraph()(graph(*star(5))))
 
 
 def test_repr_names_the_settings() -> None:

@@ -254,8 +254,6 @@ def test_what_is_no_undirected_graph_is_refused(rewiring):
         ValueError, match=r"'data' must be one graph \(got a batch of 2\); transform graphs before they are batched"
     ):
         rewiring(Batch.from_data_list([GRAPHS["path"], GRAPHS["ring"]]))
-    with pytest.raises(ValueError, match=r"'data' must not carry a line graph \(got one\), .*; apply AddLineGraph last"):
-        rewiring(transforms.AddLineGraph()(GRAPHS["path"]))
     with pytest.raises(ValueError, match=r"'data' must have 'edge_index' \(got Data\(x=\[3, 1\]\)\)"):
         rewiring(Data(x=torch.ones(3, 1)))
     for columns, came in ([[0, 3], [3, 0]], "0 to 3"), ([[0, -1], [-1, 0]], "-1 to 0"):
@@ -295,6 +293,21 @@ def test_what_is_called_add_leaves_the_edges_alone(cls):
         beside = cls(**dict.fromkeys(needed, 3))(data)
         assert torch.equal(beside.edge_index, data.edge_index)
         assert set(beside.keys()) > set(data.keys())
+
+
+@pytest.mark.parametrize("transform", [*REWIRINGS, transforms.CapDegree(2)], ids=repr)
+@pytest.mark.parametrize(
+    ("before", "what"),
+    [
+        (transforms.AddLineGraph(), r"a line graph \(got 'arc_index'\)"),
+        (transforms.AddHops(2), r"pairs with their distances \(got 'hop_index'\)"),
+        (transforms.AddPatches(2, method="bfs"), r"patches \(got 'patch_index'\)"),
+    ],
+    ids=["line graph", "hops", "patches"],
+)
+def test_what_was_made_of_the_edges_is_not_left_behind(transform, before, what):
+    with pytest.raises(ValueError, match=rf"'data' must not carry {what}, .*; apply {type(before).__name__} last"):
+        transform(before(GRAPHS["path"]))
 
 
 @pytest.mark.parametrize("transform", [*REWIRINGS, transforms.CapDegree(2)], ids=repr)

@@ -90,6 +90,12 @@ def test_the_precision_is_that_of_the_features_and_the_rest_is_left_alone() -> N
     assert AddRRWP(2)(Data(x=torch.ones(3, 1, dtype=torch.long), edge_index=path(3)[0])).pair_attr.dtype == torch.float
 
 
+def test_negative_weights_are_refused() -> None:
+    data = Data(edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=2, edge_weight=torch.tensor([1.0, -1.0]))
+    with pytest.raises(ValueError, match=r"'edge_weight' must not be negative \(got -1\); leave it out"):
+        AddRRWP(2)(data)
+
+
 def test_no_steps_are_refused() -> None:
     with pytest.raises(ValueError, match=r"'num_steps' must be at least 1 \(got 0\)"):
         AddRRWP(0)

@@ -25,7 +25,7 @@ class LieUnitaryConv(torch.nn.Module):
 
     for complex features; with ``real``, :math:`\mathcal{L}(\mathbf{X}) = \hat{\mathbf{A}} \mathbf{X} (\mathbf{W} - \mathbf{W}^{\top})`. Either way
     :math:`\mathcal{L}` is skew, so that its exponential is unitary (orthogonal): features are turned by an angle that depends on
-    the graph, and vertices without edges keep theirs. Edges must come in both directions.
+    the graph, and vertices without edges keep theirs. Edges must come in both directions, and weights must not be negative.
 
     The exponential is a Chebyshev series with one propagation for each term,
 

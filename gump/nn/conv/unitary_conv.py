@@ -17,7 +17,7 @@ class UnitaryConv(torch.nn.Module):
         \hat{\mathbf{A}} = \mathbf{D}^{-1/2} \mathbf{A} \mathbf{D}^{-1/2}
 
     for complex features. The exponential is a Taylor sum, one propagation for each term; it is unitary because the adjacency matrix of an
-    undirected graph is symmetric, so edges (and their weights) must come in both directions. Of the whole map this is the part that
+    undirected graph is symmetric, so edges (and their weights, not negative) must come in both directions. Of the whole map this is the part that
     always keeps the norm: the weights do so if ``unitary``, a bias does not.
 
     With ``real`` the channels after the weights are paired, :math:`2c` and :math:`2c + 1` being the real and the imaginary part, and

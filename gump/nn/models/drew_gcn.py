@@ -22,8 +22,8 @@ class DRewGCN(HopNetwork):
 
     The authors' code differs from this formula, the paper's, in four ways. It gives every graph of distances self-loops, as does
     ``self_loops=True``. It leaves a distance out if no graph of the batch has it, so that self-loops and biases of a graph depend on its
-    company; here every distance counts in every batch. It has a bias for each distance, which add up to one. And it applies the
-    nonlinearity to each distance as well.
+    company; here every distance counts in every batch. It has a bias for each distance, which add up to one. And it applies norm, dropout
+    and nonlinearity to each distance, and the nonlinearity again to the sum.
 
     The number of weights grows with the square of ``num_layers`` unless they are shared, that of pairs with the ball of radius
     ``num_layers``. Edge weights and attributes are not used: they have no meaning for vertices that are not neighbors.

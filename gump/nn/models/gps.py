@@ -45,7 +45,8 @@ class GPS(torch.nn.Module):
         out_channels: Width of the result after a final linear map; by default there is none and the result is ``hidden_channels`` wide.
         conv: The local layer: ``"gcn"`` (which multiplies with edge weights), ``"gin"``, ``"gine"``, ``"gated"`` or none.
         heads: The number of attention heads.
-        attention: ``"multihead"`` or, linear in the number of vertices, ``"performer"``.
+        attention: ``"multihead"`` or, linear in the number of vertices, ``"performer"``, which with two channels for each head has a single random
+            feature and says the same to all vertices of a graph.
         edge_dim: How many attributes every edge has; ``"gine"`` needs them, ``"gated"`` can use them, the others must have zero.
         dropout: Probability of dropping an entry of what a layer adds.
         attention_dropout: The same inside the attention.

@@ -27,7 +27,7 @@ class OrthoGCN(torch.nn.Module):
 
     The published settings are ``num_iters=4, center=True``, with an :math:`\mathbf{S}` raised by :math:`10^{-5} \mathbf{I}`, which is left out
     here. They do not give orthogonal weights: four iterations multiply small singular values by :math:`1.5^4 = 5` and no more, and
-    rows with mean zero cannot be a basis. The defaults do, for any :math:`\mathbf{V}` whose singular values are above a thousandth of
+    rows with mean zero cannot be a basis. The defaults do, for any :math:`\mathbf{Z}` whose singular values are above a thousandth of
     its norm. Only features are turned by an orthogonal matrix; :math:`\hat{\mathbf{A}}` still smooths.
 
     Args:

@@ -182,7 +182,7 @@ class LinkPredictor(_Predictor):
     Args:
         encoder: A module with PyG's call ``encoder(x, edge_index, ...)`` and an attribute ``out_channels``.
         out_channels: The number of answers per pair; one logit for the existence of a link.
-        num_layers: The number of linear layers of the MLP; with none the encoder's output is the answer.
+        num_layers: The number of linear layers of the MLP; with none the product is the answer.
         dropout: Inside the MLP, after its nonlinearities.
         act: Its nonlinearity, by its name in torch.
         input_dropout: Before its first layer.

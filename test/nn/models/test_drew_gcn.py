@@ -80,6 +80,16 @@ def test_one_layer_with_self_loops_adds_what_a_gcn_layer_gives() -> None:
     assert (call(model, graph) - x - conv(x, both).relu()).abs().max() < 1e-12
 
 
+def test_weights_of_a_directed_graph_are_those_of_its_matrix_with_self_loops() -> None:
+    graph = AddHops(2)(Data(x=torch.ones(4, 1).double(), edge_index=torch.tensor([[0, 1, 0, 0], [1, 2, 2, 3]])))
+    hops = Hops.of(graph.x, graph.hop_index, graph.hop_distance, 2, self_loops=True)
+    for k in (1, 2):
+        at = hops.distance == k
+        found = torch.zeros(4, 4).double().index_put((hops.source[at], hops.target[at]), hops.weight[at]) + hops.own[k - 1].diag()
+        matrix = torch.eye(4).double().index_put((hops.source[at], hops.target[at]), torch.ones(()).double())
+        assert torch.allclose(found, matrix / torch.outer(matrix.sum(1), matrix.sum(0)).sqrt())
+
+
 def reach(num_layers: int, delay: int | None) -> int:
     """How far a signal can have come: the best mix of long and late, short and early."""
     far = [0]

@@ -64,7 +64,7 @@ MODELS: dict[str, Callable[[int, int], torch.nn.Module]] = {
     "gps gin": lambda channels, hidden: GPS(channels, hidden, 2),
     "gps gine": lambda channels, hidden: GPS(channels, hidden, 2, conv="gine", edge_dim=2),
     "gps gated": lambda channels, hidden: GPS(channels, hidden, 2, conv="gated", edge_dim=2, norm=None),
-    "gps performer": lambda channels, hidden: GPS(channels, hidden, 2, attention="performer"),
+    "gps performer": lambda channels, hidden: GPS(channels, hidden, 2, heads=2, attention="performer"),
     "grit": lambda channels, hidden: GRIT(channels, hidden, 2, num_steps=5),
     "grit with edge attributes": lambda channels, hidden: GRIT(channels, hidden, 2, num_steps=5, edge_dim=2, norm="layer"),
     "exphormer": lambda channels, hidden: Exphormer(channels, hidden, 2, num_virtual_nodes=2),

@@ -23,7 +23,7 @@ def build(**settings):
 def slow_row(model, data):
     """Channel by channel over the patches that have vertices, then patch by patch."""
     patches = Patches(*(data.get(name) for name in Patches._fields))
-    tokens, has_vertices = model.encoder(data.x, data.edge_index, None, data.edge_attr, None, patches)
+    tokens, has_vertices = model.encoder(data.x, data.edge_index, None, data.edge_attr, patches)
     real = has_vertices[0].nonzero().flatten().tolist()
     z = {p: tokens[0, p] for p in real}
     gelu = torch.nn.functional.gelu

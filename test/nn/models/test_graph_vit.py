@@ -42,7 +42,7 @@ def reordered(data, seed=0):
 def slow_row(model, data):
     """Patch by patch and head by head, over the patches that have vertices."""
     patches = Patches(*(data.get(name) for name in Patches._fields))
-    tokens, has_vertices = model.encoder(data.x, data.edge_index, None, data.edge_attr, None, patches)
+    tokens, has_vertices = model.encoder(data.x, data.edge_index, None, data.edge_attr, patches)
     real = has_vertices[0].nonzero().flatten()
     z, shared = list(tokens[0][real]), data.patch_adjacency[0][real][:, real]
     for layer in model.layers:

@@ -27,6 +27,16 @@ def test_weights_are_orthogonal(hidden_channels: int, beta: float) -> None:
     assert (weights - torch.eye(hidden_channels)).abs().max() > 1e-2
 
 
+@pytest.mark.parametrize("smallest", [1e-3, 1.0])
+def test_the_defaults_are_orthogonal_where_no_singular_value_is_below_a_thousandth_of_the_norm(smallest: float) -> None:
+    torch.manual_seed(0)
+    model = OrthoGCN(3, 16, 1).double()
+    left, _, right = torch.linalg.svd(torch.randn(16, 16).double())
+    z = left * torch.linspace(1, smallest, 16).double() @ right
+    model.weight.data[0] = (z - (1 - model.beta) * torch.eye(16)) / model.beta
+    assert unitarity_error(model.orthogonal_weights()).item() < 1e-10
+
+
 def test_weights_are_orthogonal_by_default_and_still_after_training() -> None:
     x, edge_index = setting("grid")
     model = OrthoGCN(3, 64, 4).double()
