@@ -261,8 +261,10 @@ def _changed(tables: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str,
             raise ValueError(f"'{key}' is not a setting{near}; settings are called TABLE.NAME, such as train.epochs")
         if table == "transform":
             position, _, name = name.partition(".")
-            if not position.isdigit() or int(position) >= len(result["transform"]) or not name:
+            if not position.isdecimal() or not name:
                 raise ValueError(f"'{key}' is not a setting; those of transforms are called transform.0.NAME, transform.1.NAME, …")
+            if int(position) >= (count := len(result["transform"])):
+                raise ValueError(f"'{key}' must be a setting of a transform that the configuration has, counted from 0 (it has {count})")
             result["transform"][int(position)][name] = value
         else:
             result.setdefault(table, {})[name] = value

@@ -59,9 +59,11 @@ def test_settings_of_transforms_are_called_by_their_position() -> None:
     [config] = make_configs("a", tables, {"transform.0.walk_length": 5})
     assert config.settings["transform"][0]["walk_length"] == 5
     assert tables["transform"][0]["walk_length"] == 3
-    for key in ("transform.1.walk_length", "transform.walk_length", "transform.0"):
+    for key in ("transform.walk_length", "transform.0", "transform.².walk_length"):
         with pytest.raises(ValueError, match=f"'{key}' is not a setting; those of transforms are called transform.0.NAME"):
             make_configs("a", tables, {key: 5})
+    with pytest.raises(ValueError, match=r"'transform.1.walk_length' must be a setting of a transform that .* from 0 \(it has 1\)"):
+        make_configs("a", tables, {"transform.1.walk_length": 5})
 
 
 def test_a_transform_is_applied_once_unless_it_says_otherwise() -> None:
