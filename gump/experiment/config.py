@@ -211,8 +211,10 @@ def completed(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def _check_width(model: Mapping[str, Any], answers: bool) -> None:
-    """A model that answers itself must be told how wide; one that must be told although a head comes after it is as wide as its layers."""
-    kind = MODELS[model["kind"]]
+    """Layers have a width. A model that answers itself must be told how wide; one that must be told although a head comes after it is as wide as they."""
+    kind, width = MODELS[model["kind"]], model.get("hidden_channels")
+    if isinstance(width, int) and width < 1:
+        raise ValueError(f"'model.hidden_channels' must be at least 1 (got {width})")
     if answers and "out_channels" not in inspect.signature(kind).parameters:
         raise ValueError(f"'head.num_layers' must be at least 1: {model['kind']} has no argument 'out_channels' (got 0)")
     if not answers and needs_out_channels(kind) and "hidden_channels" not in model:
