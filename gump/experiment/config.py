@@ -211,7 +211,7 @@ def completed(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def _check_width(model: Mapping[str, Any], answers: bool) -> None:
-    """Layers have a width. A model that answers itself must be told how wide; one that must be told although a head comes after it is as wide as they."""
+    """A model that answers itself must be told how wide; one that must be told although a head comes after it is as wide as its layers."""
     kind, width = MODELS[model["kind"]], model.get("hidden_channels")
     if isinstance(width, int) and width < 1:
         raise ValueError(f"'model.hidden_channels' must be at least 1 (got {width})")
@@ -266,7 +266,9 @@ def _changed(tables: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str,
             if not position.isdecimal() or not name:
                 raise ValueError(f"'{key}' is not a setting; those of transforms are called transform.0.NAME, transform.1.NAME, …")
             if int(position) >= (count := len(result["transform"])):
-                raise ValueError(f"'{key}' must be a setting of a transform that the configuration has, counted from 0 (it has {count})")
+                raise ValueError(
+                    f"'{key}' must be a setting of a transform that the configuration has, counted from 0 (it has {count})"
+                )
             result["transform"][int(position)][name] = value
         else:
             result.setdefault(table, {})[name] = value
