@@ -137,7 +137,7 @@ def parse_indices(text: str, num_runs: int | None = None) -> list[int]:
     indices: list[int] = []
     for part in text.split(","):
         first, dash, last = part.strip().partition("-")
-        if not first.isdigit() or (dash and not last.isdigit()) or (dash and int(last) < int(first)):
+        if not first.isdecimal() or (dash and not last.isdecimal()) or (dash and int(last) < int(first)):
             raise ValueError(f"'--splits' must be numbers and ranges such as 0-9,12 (got '{text}')")
         if num_runs is not None and int(last or first) >= num_runs:
             raise ValueError(f"'--splits' must be below the protocol's number of runs, {num_runs} (got {last or first})")

@@ -62,7 +62,7 @@ def test_numbers_of_runs_are_numbers_and_ranges_each_once(text: str, indices: li
     assert parse_indices(text) == indices
 
 
-@pytest.mark.parametrize("text", ["", "a", "3-", "-3", "5-2", "1,,2", "1-2-3", "1.5"])
+@pytest.mark.parametrize("text", ["", "a", "3-", "-3", "5-2", "1,,2", "1-2-3", "1.5", "²"])
 def test_what_is_no_number_of_a_run_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="'--splits' must be numbers and ranges such as 0-9,12"):
         parse_indices(text)

@@ -32,7 +32,7 @@ def report(
         if summary is None:
             path = write_report(records, out)
         else:
-            check_out(summary, "RESULTS.md")
+            check_out(summary, "RESULTS.md", "--summary")
             path = write_summary(records, out, summary, _planned(configs), times)
         console = Console()
         if console.is_terminal:

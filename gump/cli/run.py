@@ -83,7 +83,10 @@ def run(
                 _print_summary(results)
             for name in sorted(searches):  # a choice is to be made among them, in which no test set may have a say
                 print_points([record for record in made if record.name == name])
-        if any(record.status == "diverged" for record in made):
+        if diverged := [record for record in made if record.status == "diverged"]:
+            first = diverged[0]
+            if _speaks():
+                typer.echo(f"{len(diverged)} of {len(made)} runs diverged; {first.title} {first.index}: {first.note}", err=True)
             raise typer.Exit(DIVERGED)
 
 

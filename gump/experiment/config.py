@@ -212,7 +212,9 @@ def completed(settings: dict[str, Any]) -> dict[str, Any]:
 
 def _check_width(model: Mapping[str, Any], answers: bool) -> None:
     """A model that answers itself must be told how wide; one that must be told although a head comes after it is as wide as its layers."""
-    kind = MODELS[model["kind"]]
+    kind, width = MODELS[model["kind"]], model.get("hidden_channels")
+    if isinstance(width, int) and width < 1:
+        raise ValueError(f"'model.hidden_channels' must be at least 1 (got {width})")
     if answers and "out_channels" not in inspect.signature(kind).parameters:
         raise ValueError(f"'head.num_layers' must be at least 1: {model['kind']} has no argument 'out_channels' (got 0)")
     if not answers and needs_out_channels(kind) and "hidden_channels" not in model:
@@ -261,8 +263,12 @@ def _changed(tables: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str,
             raise ValueError(f"'{key}' is not a setting{near}; settings are called TABLE.NAME, such as train.epochs")
         if table == "transform":
             position, _, name = name.partition(".")
-            if not position.isdigit() or int(position) >= len(result["transform"]) or not name:
+            if not position.isdecimal() or not name:
                 raise ValueError(f"'{key}' is not a setting; those of transforms are called transform.0.NAME, transform.1.NAME, …")
+            if int(position) >= (count := len(result["transform"])):
+                raise ValueError(
+                    f"'{key}' must be a setting of a transform that the configuration has, counted from 0 (it has {count})"
+                )
             result["transform"][int(position)][name] = value
         else:
             result.setdefault(table, {})[name] = value

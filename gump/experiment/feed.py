@@ -127,7 +127,7 @@ class NodeFeed:
 class LinkFeed:
     """The only graph without the links that are asked about, and for each part its links with as many pairs that are none.
 
-    Pairs that are no links are drawn afresh every time in training, once for validation and test.
+    Pairs that are no links are drawn afresh every time in training, once for validation and test. No pair is asked about in two parts.
 
     Args:
         dataset: The dataset with the graph.
@@ -146,9 +146,12 @@ class LinkFeed:
         data = Data(x=graph.x, edge_index=torch.cat([message, message.flip(0)], dim=1), num_nodes=graph.num_nodes)
         self.data = (AddLineGraph()(data) if line_graph else data).to(str(device))
         self.num_nodes, self.device, self.repeats = int(graph.num_nodes or 0), device, repeats
-        self.codes = (links[0] * self.num_nodes + links[1]).sort().values
+        self.taken = links[0] * self.num_nodes + links[1]
         self.links = {part: links[:, index] for part, index in split._asdict().items()}
-        self.pairs = {part: self._with_pairs(part, generator(seed, -2 - i)) for i, part in enumerate(("val", "test"))}
+        self.pairs: dict[str, Data] = {}
+        for part, stream in (("test", -3), ("val", -2)):
+            self.pairs[part] = self._with_pairs(part, generator(seed, stream))
+            self.taken = torch.cat([self.taken, self._numbers(part)]).unique()
 
     def train_batches(self, shuffle: torch.Generator) -> Iterator[Data]:
         """The graph, as often as an epoch has it, with new pairs."""
@@ -161,7 +164,10 @@ class LinkFeed:
     @property
     def test_index(self) -> Tensor:
         """The pairs of vertices that are asked about, links or not: u and v, the smaller first, as u times the number of vertices plus v."""
-        first, second = self.pairs["test"].edge_label_index.cpu()
+        return self._numbers("test")
+
+    def _numbers(self, part: str) -> Tensor:
+        first, second = self.pairs[part].edge_label_index.cpu()
         return first * self.num_nodes + second
 
     def _with_pairs(self, part: str, random: torch.Generator) -> Data:
@@ -173,15 +179,15 @@ class LinkFeed:
         return batch
 
     def _no_links(self, num_pairs: int, random: torch.Generator) -> Tensor:
-        """Draws pairs of different vertices that are not linked, each at most once."""
-        possible = self.num_nodes * (self.num_nodes - 1) // 2 - self.codes.numel()
+        """Draws pairs of different vertices that are neither linked nor asked about in another part, each at most once."""
+        possible = self.num_nodes * (self.num_nodes - 1) // 2 - self.taken.numel()
         if num_pairs > possible // 2:
-            raise ValueError(f"the graph is too dense to draw {num_pairs} pairs that are no links (it has {possible})")
+            raise ValueError(f"the graph is too dense to draw {num_pairs} pairs that are no links (it has {possible} left)")
         found = torch.empty(0, dtype=torch.long)
         while found.numel() < num_pairs:
             pair = torch.randint(self.num_nodes, (2, 2 * num_pairs + 8), generator=random).sort(dim=0).values
             code = pair[0] * self.num_nodes + pair[1]
-            code = code[(pair[0] != pair[1]) & ~torch.isin(code, self.codes)]
+            code = code[(pair[0] != pair[1]) & ~torch.isin(code, self.taken)]
             found = torch.cat([found, code])
             _, first = torch.unique(found, return_inverse=True)
             order = torch.arange(found.numel())

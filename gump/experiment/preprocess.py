@@ -187,6 +187,8 @@ def _transformed(transform: Compose, graph: Data, number: int, way_out: str = ""
         for step in transform.transforms:
             try:
                 graph = step(graph)
+                if not isinstance(graph, Data):
+                    raise TypeError(f"it returned {graph!r} and no graph")
             except FAULTS_OF_THE_MACHINE:
                 raise
             except Exception as error:  # of whatever kind a transform has for graphs that it does not take

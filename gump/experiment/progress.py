@@ -76,7 +76,7 @@ class Progress:
     def _is_best(self, task: Task, val: float, val_loss: float) -> bool:
         """Whether the validation measure is the best so far; small validation sets make ties, in which the lower loss counts."""
         best = self.best.get("metric", {"val": math.nan, "val_loss": math.inf})
-        return task.better(val, best["val"]) or (val == best["val"] and val_loss < best["val_loss"])
+        return task.better(val, best["val"]) or (not task.better(best["val"], val) and val_loss < best["val_loss"])
 
     def _count(self, training: Training, task: Task, val_loss: float, val: float) -> None:
         """Counts the epochs without progress, and those that are good enough."""

@@ -41,8 +41,8 @@ class Task(NamedTuple):
         return torch.stack([self.judge(*pair) for pair in zip(out, y, strict=True)])
 
     def better(self, new: float, old: float) -> bool:
-        """Whether a value of the measure is better than another; anything is better than NaN."""
-        return old != old or (new > old if self.higher_is_better else new < old)
+        """Whether a value of the measure is better than another; any number is better than NaN."""
+        return (old != old and new == new) or (new > old if self.higher_is_better else new < old)
 
 
 def _classes(out: Tensor, y: Tensor, _: Tensor | None = None) -> Tensor:

@@ -42,9 +42,9 @@ class Training:
             ``"plateau_train"`` when the training loss does not.
         warmup: Epochs in which the rate rises, for ``"cosine"``.
         plateau_factor: What the rate is multiplied with.
-        plateau_patience: Epochs without progress before that.
+        plateau_patience: Epochs without progress that are let pass before that; one more lowers the rate.
         clip: The largest norm of the gradient.
-        patience: Epochs without progress on ``monitor`` before training stops.
+        patience: Epochs without progress on ``monitor`` that are let pass; after one more training stops.
         monitor: What ``patience`` looks at on validation: ``"loss"`` or ``"metric"``.
         threshold: By what factor it must improve to count as progress.
         stop_at: A validation measure that is good enough: training stops once it is reached.

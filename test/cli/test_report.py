@@ -46,6 +46,8 @@ def test_a_summary_of_all_records_names_what_was_not_run(gump: Call, config: Pat
     refused = gump("report", "records", "--summary", "RESULTS.md", "--configs", "nowhere")
     assert refused.exit_code == 1
     assert "'--configs' must be a folder of configurations (got 'nowhere', which is none)" in refused.output
+    refused = gump("report", "records", "--summary", "results")
+    assert "'--summary' must be a file (got 'results', which is a folder)" in refused.output
 
 
 @pytest.mark.slow

@@ -68,11 +68,12 @@ def test_other_settings_are_refused_then_overwritten(gump: Call, config: Path) -
     assert len(Record.load("records/fake/tiny/000.json").history["val"]) == 1
 
 
-def test_a_run_that_diverges_has_an_exit_code_of_its_own(gump: Call, config: Path) -> None:
+def test_a_run_that_diverges_has_an_exit_code_of_its_own_and_is_told_with_the_reason(gump: Call, config: Path) -> None:
     settings = ["train.lr=1e30", "model.norm=none", "model.base_norm=none", "dataset.task=regression"]
     result = gump("run", config, "--device", "cpu", "--splits", "0", *(word for text in settings for word in ("--set", text)))
     assert result.exit_code == 3, result.output
     assert result.stdout.splitlines()[1].split("\t")[3] == "mae"
+    assert re.search(r"^1 of 1 runs diverged; fake/tiny \[.*\] 0: epoch \d+, .*the loss is", result.stderr, re.MULTILINE)
 
 
 def test_an_interruption_is_said_in_one_line(gump: Call, config: Path, monkeypatch: pytest.MonkeyPatch) -> None:

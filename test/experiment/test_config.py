@@ -59,9 +59,11 @@ def test_settings_of_transforms_are_called_by_their_position() -> None:
     [config] = make_configs("a", tables, {"transform.0.walk_length": 5})
     assert config.settings["transform"][0]["walk_length"] == 5
     assert tables["transform"][0]["walk_length"] == 3
-    for key in ("transform.1.walk_length", "transform.walk_length", "transform.0"):
+    for key in ("transform.walk_length", "transform.0", "transform.².walk_length"):
         with pytest.raises(ValueError, match=f"'{key}' is not a setting; those of transforms are called transform.0.NAME"):
             make_configs("a", tables, {key: 5})
+    with pytest.raises(ValueError, match=r"'transform.1.walk_length' must be a setting of a transform that .* from 0 \(it has 1\)"):
+        make_configs("a", tables, {"transform.1.walk_length": 5})
 
 
 def test_a_transform_is_applied_once_unless_it_says_otherwise() -> None:
@@ -167,6 +169,7 @@ def test_what_runs_side_by_side_share_is_all_but_what_each_can_have_for_itself()
         (tiny_tables(train={"lr": "fast"}), r"'train.lr' must be a number \(got 'fast'\)"),
         (tiny_tables(train={"plateau_factor": 1.0}), r"'train.plateau_factor' must be at least 0 and below 1 \(got 1.0\)"),
         (tiny_tables(train={"plateau_factor": -0.5}), r"'train.plateau_factor' must be at least 0 and below 1 \(got -0.5\)"),
+        (tiny_tables(model={"kind": "GCNII", "hidden_channels": 0}), r"'model.hidden_channels' must be at least 1 \(got 0\)"),
         (tiny_tables(train={"clip": 0.0}), r"'train.clip' must be above 0, or 'none' for no clipping"),
         (tiny_tables(train={"stop_at": math.inf}), r"'train.stop_at' must be finite \(got inf\)"),
         (

@@ -237,6 +237,20 @@ def test_a_graph_that_a_transform_does_not_take_is_named_with_it(when: str, monk
         prepare(settings(WALKS, {"kind": "Picky", "number": 7, "when": when}, SIGNS), True)[:]
 
 
+class Forgetful(BaseTransform):
+    """Does not say what came of it."""
+
+    def forward(self, data: Data) -> None:
+        data.x = 2 * data.x
+
+
+@pytest.mark.parametrize("when", ["once", "batch"])
+def test_a_transform_that_returns_no_graph_is_named(when: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(preprocess.TRANSFORMS, "Forgetful", Forgetful)
+    with pytest.raises(ValueError, match=r"^graph 0 cannot be transformed by Forgetful \(it returned None and no graph\)"):
+        prepare(settings({"kind": "Forgetful", "when": when}), True)[:]
+
+
 @pytest.mark.parametrize("when", ["once", "batch"])
 def test_a_graph_that_a_transform_makes_unlike_the_others_is_named(when: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(preprocess.TRANSFORMS, "Picky", Picky)

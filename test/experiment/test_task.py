@@ -115,12 +115,13 @@ def test_missing_labels_weigh_nothing_in_the_loss_and_send_no_gradient() -> None
     assert TASKS["multilabel"].loss(out, torch.full_like(y, torch.nan)).item() == 0
 
 
-def test_anything_is_better_than_nan_and_nan_than_nothing() -> None:
+def test_any_number_is_better_than_nan_and_nan_than_nothing() -> None:
     assert [TASKS["multiclass"].better(*pair) for pair in ((0.6, 0.5), (0.5, 0.5), (0.4, 0.5))] == [True, False, False]
     assert [TASKS["regression"].better(*pair) for pair in ((0.6, 0.5), (0.5, 0.5), (0.4, 0.5))] == [False, False, True]
     assert TASKS["multiclass"].better(0.0, math.nan)
     assert not TASKS["multiclass"].better(math.nan, 0.0)
     assert not TASKS["regression"].better(math.nan, 0.0)
+    assert not TASKS["binary"].better(math.nan, math.nan)
 
 
 @pytest.mark.parametrize("name", NAMES)

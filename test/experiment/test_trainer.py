@@ -218,6 +218,12 @@ def test_the_epochs_that_count_are_chosen_by_loss_by_measure_and_last(monkeypatc
     assert progress.history["val"] == [0.7, 0.7, 0.9, 0.9, 0.1]
 
 
+def test_where_the_measure_is_not_known_the_lowest_loss_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    unknown = [(0.5, math.nan), (0.4, math.nan), (0.6, math.nan)]
+    assert scripted(monkeypatch, unknown).best["metric"]["epoch"] == 2
+    assert scripted(monkeypatch, [*unknown, (0.7, 0.1), (0.3, math.nan)]).best["metric"]["epoch"] == 4
+
+
 def test_the_test_set_is_looked_at_only_where_an_epoch_may_count(monkeypatch: pytest.MonkeyPatch) -> None:
     progress = scripted(monkeypatch, [(0.5, 0.7), (0.6, 0.6), (0.6, 0.8), (0.9, 0.1), (0.9, 0.1), (0.9, 0.1)])
     assert progress.predictions["parts"] == ["val", "test", "val", "val", "test", "val", "val", "val", "test"]
