@@ -10,7 +10,7 @@ from torch import Tensor
 from torch_geometric.nn.inits import glorot
 from torch_geometric.nn.resolver import activation_resolver
 
-from gump.nn.arguments import check_name
+from gump.nn.arguments import check_counts, check_name
 from gump.nn.norm import NORMS, make_norm
 
 
@@ -138,9 +138,8 @@ class HopNetwork(torch.nn.Module, ABC):
     ) -> None:
         super().__init__()
         check_name("norm", norm, NORMS, optional=True)
-        for argument, value in (("num_layers", num_layers), ("delay", delay), ("max_distance", max_distance)):
-            if value is not None and value < 1:
-                raise ValueError(f"'{argument}' must be at least 1 (got {value})")
+        check_counts(1, in_channels=in_channels, hidden_channels=hidden_channels, num_layers=num_layers, out_channels=out_channels)
+        check_counts(1, delay=delay, max_distance=max_distance)
         self.in_channels, self.hidden_channels, self.num_layers = in_channels, hidden_channels, num_layers
         self.out_channels = hidden_channels if out_channels is None else out_channels
         self.delay, self.max_distance, self.exact = delay, min(num_layers, max_distance or num_layers), exact

@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 import torch
 from torch import Tensor
 
+from gump.nn.arguments import check_counts
 from gump.nn.patch_encoder import PatchEncoder, Patches, mean_over_patches
 
 
@@ -47,8 +48,9 @@ class PatchNetwork(torch.nn.Module, ABC):
         norm: str | None,
     ) -> None:
         super().__init__()
-        if num_layers < 1:
-            raise ValueError(f"'num_layers' must be at least 1 (got {num_layers})")
+        check_counts(1, in_channels=in_channels, hidden_channels=hidden_channels, num_layers=num_layers, out_channels=out_channels)
+        check_counts(1, num_patch_layers=num_patch_layers)
+        check_counts(0, patch_pe_dim=patch_pe_dim, edge_dim=edge_dim)
         self.in_channels, self.hidden_channels, self.num_layers = in_channels, hidden_channels, num_layers
         self.out_channels = hidden_channels if out_channels is None else out_channels
         self.num_patch_layers, self.edge_dim = num_patch_layers, edge_dim

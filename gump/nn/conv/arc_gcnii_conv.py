@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from gump.nn.arc_linear import ArcFeatures, ArcLinear, input_of
+from gump.nn.arguments import check_counts
 from gump.nn.propagation import Propagation, check_propagation
 
 
@@ -46,8 +47,7 @@ class ArcGCNIIConv(torch.nn.Module):
             raise ValueError(f"'alpha' must be a share between 0 and 1 (got {alpha})")
         if not (theta >= 0 and math.isfinite(theta)):
             raise ValueError(f"'theta' must be finite and not negative (got {theta})")
-        if layer < 1:
-            raise ValueError(f"'layer' must be at least 1 (got {layer})")
+        check_counts(1, layer=layer)
         self.alpha, self.beta = alpha, math.log(theta / layer + 1)
         self.lin = ArcLinear(in_channels, out_channels, bias=False)
 

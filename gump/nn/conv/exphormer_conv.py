@@ -7,6 +7,8 @@ import math
 import torch
 from torch import Tensor
 
+from gump.nn.arguments import check_counts
+
 
 class ExphormerConv(torch.nn.Module):
     r"""The sparse attention of `Exphormer <https://arxiv.org/abs/2303.06147>`_: a vertex attends to those from which an edge comes.
@@ -34,6 +36,7 @@ class ExphormerConv(torch.nn.Module):
 
     def __init__(self, channels: int, heads: int = 1, clamp: float = 5.0) -> None:
         super().__init__()
+        check_counts(1, channels=channels, heads=heads)
         if channels % heads != 0:
             raise ValueError(f"'channels' must be a multiple of 'heads', {heads} (got {channels})")
         self.channels, self.heads, self.clamp = channels, heads, clamp

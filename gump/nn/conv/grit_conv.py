@@ -9,6 +9,8 @@ from torch import Tensor
 from torch_geometric.nn.inits import reset
 from torch_geometric.nn.resolver import activation_resolver, normalization_resolver
 
+from gump.nn.arguments import check_counts
+
 
 def signed_sqrt(x: Tensor, eps: float = 1e-6) -> Tensor:
     r"""Takes the root of what is positive and minus the root of what is negative.
@@ -100,6 +102,7 @@ class GRITConv(torch.nn.Module):
         update_pairs: bool = True,
     ) -> None:
         super().__init__()
+        check_counts(1, channels=channels, heads=heads)
         if channels % heads != 0:
             raise ValueError(f"'channels' must be a multiple of 'heads', {heads} (got {channels})")
         if not 0 < clamp <= 40:

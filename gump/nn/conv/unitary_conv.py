@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from gump.nn.arguments import check_counts
 from gump.nn.normalized_adjacency import propagate, symmetric_adjacency
 
 
@@ -66,8 +67,7 @@ class UnitaryConv(torch.nn.Module):
             raise ValueError(f"'out_channels' must be 'in_channels' for unitary weights (got {out_channels} and {in_channels})")
         if real and out_channels % 2 != 0:
             raise ValueError(f"'out_channels' must be even for real features, which are paired (got {out_channels})")
-        if num_terms < 1:
-            raise ValueError(f"'num_terms' must be at least 1 (got {num_terms})")
+        check_counts(1, num_terms=num_terms)
         self.in_channels, self.out_channels, self.num_terms = in_channels, out_channels, num_terms
         self.unitary, self.real, self.normalize = unitary, real, normalize
         parts = () if real else (2,)  # complex numbers as pairs, which optimizers and changes of precision know

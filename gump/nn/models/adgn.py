@@ -7,7 +7,7 @@ from torch import Tensor
 from torch_geometric.nn import AntiSymmetricConv, GCNConv
 from torch_geometric.nn.inits import reset
 
-from gump.nn.arguments import check_name
+from gump.nn.arguments import check_counts, check_name
 from gump.nn.normalized_adjacency import normalized_adjacency, propagate_by_rows
 
 AGGREGATIONS = ("gcn", "sum")
@@ -63,8 +63,7 @@ class ADGN(torch.nn.Module):
     ) -> None:
         super().__init__()
         check_name("aggregation", aggregation, AGGREGATIONS)
-        if num_layers < 1:
-            raise ValueError(f"'num_layers' must be at least 1 (got {num_layers})")
+        check_counts(1, in_channels=in_channels, hidden_channels=hidden_channels, num_layers=num_layers, out_channels=out_channels)
         self.in_channels, self.hidden_channels, self.num_layers = in_channels, hidden_channels, num_layers
         self.out_channels = hidden_channels if out_channels is None else out_channels
         self.epsilon, self.gamma, self.aggregation, self.shared = epsilon, gamma, aggregation, shared

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch_geometric.nn.inits import reset
 from torch_geometric.nn.resolver import activation_resolver
 
-from gump.nn.arguments import check_name
+from gump.nn.arguments import check_counts, check_name
 from gump.nn.conv.exphormer_conv import ExphormerConv
 from gump.nn.models.gps import check_sizes, edge_features, local_arguments, local_conv
 from gump.nn.norm import NORMS, make_norm
@@ -83,9 +83,8 @@ class Exphormer(torch.nn.Module):
     ) -> None:
         super().__init__()
         check_name("norm", norm, NORMS, optional=True)
-        check_sizes(hidden_channels, num_layers, heads)
-        if num_virtual_nodes < 0:
-            raise ValueError(f"'num_virtual_nodes' must be at least 0 (got {num_virtual_nodes})")
+        check_sizes(in_channels, hidden_channels, num_layers, out_channels, heads)
+        check_counts(0, num_virtual_nodes=num_virtual_nodes)
         self.in_channels, self.hidden_channels, self.num_layers = in_channels, hidden_channels, num_layers
         self.out_channels = hidden_channels if out_channels is None else out_channels
         self.conv, self.heads, self.edge_dim = conv, heads, edge_dim

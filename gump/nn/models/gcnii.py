@@ -8,7 +8,7 @@ from torch_geometric.nn import GCN2Conv
 from torch_geometric.nn.inits import reset
 from torch_geometric.nn.resolver import activation_resolver
 
-from gump.nn.arguments import check_name
+from gump.nn.arguments import check_counts, check_name
 from gump.nn.norm import NORMS, make_norm
 from gump.nn.normalized_adjacency import normalized_adjacency
 
@@ -58,8 +58,7 @@ class GCNII(torch.nn.Module):
     ) -> None:
         super().__init__()
         check_name("norm", norm, NORMS, optional=True)
-        if num_layers < 1:
-            raise ValueError(f"'num_layers' must be at least 1 (got {num_layers})")
+        check_counts(1, in_channels=in_channels, hidden_channels=hidden_channels, num_layers=num_layers, out_channels=out_channels)
         if not 0 <= alpha <= 1:
             raise ValueError(f"'alpha' must be a share between 0 and 1 (got {alpha})")
         if theta < 0:

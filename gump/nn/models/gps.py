@@ -13,7 +13,7 @@ from torch_geometric.nn.conv import MessagePassing
 from torch_geometric.nn.inits import reset
 from torch_geometric.nn.resolver import activation_resolver
 
-from gump.nn.arguments import check_name
+from gump.nn.arguments import check_counts, check_name
 from gump.nn.norm import NORMS
 from gump.nn.normalized_adjacency import normalized_adjacency
 
@@ -80,7 +80,7 @@ class GPS(torch.nn.Module):
         check_name("conv", conv, LOCAL, optional=True)
         check_name("attention", attention, ATTENTIONS)
         check_name("norm", norm, NORMS, optional=True)
-        check_sizes(hidden_channels, num_layers, heads)
+        check_sizes(in_channels, hidden_channels, num_layers, out_channels, heads)
         if edge_dim > 0 and conv not in READ_EDGE_ATTR:
             raise ValueError(
                 f"'edge_dim' must be 0 for conv={conv!r}, which does not read edge attributes (got {edge_dim}); take conv='gine' or conv='gated'"
@@ -161,8 +161,7 @@ class _Performer(PerformerAttention):
 def local_conv(name: str | None, channels: int, edge_dim: int, act: str) -> MessagePassing | None:
     """Builds the layer that passes messages along edges; none if there is no name."""
     check_name("conv", name, LOCAL, optional=True)
-    if edge_dim < 0:
-        raise ValueError(f"'edge_dim' must be at least 0 (got {edge_dim})")
+    check_counts(0, edge_dim=edge_dim)
     if name == "gine" and edge_dim == 0:
         raise ValueError("'edge_dim' must be at least 1 for conv='gine' (got 0); without edge attributes take conv='gin'")
     if name is None:
@@ -199,10 +198,9 @@ def edge_features(edge_attr: Tensor | None, edge_dim: int, x: Tensor) -> Tensor:
     return edge_attr.to(x.dtype)
 
 
-def check_sizes(hidden_channels: int, num_layers: int, heads: int) -> None:
+def check_sizes(in_channels: int, hidden_channels: int, num_layers: int, out_channels: int | None, heads: int) -> None:
     """Refuses sizes of which no transformer can be made."""
-    for argument, value in {"num_layers": num_layers, "heads": heads, "hidden_channels": hidden_channels}.items():
-        if value < 1:
-            raise ValueError(f"'{argument}' must be at least 1 (got {value})")
+    check_counts(1, in_channels=in_channels, hidden_channels=hidden_channels, num_layers=num_layers, out_channels=out_channels)
+    check_counts(1, heads=heads)
     if hidden_channels % heads != 0:
         raise ValueError(f"'hidden_channels' must be a multiple of 'heads', {heads} (got {hidden_channels})")

@@ -8,7 +8,7 @@ from torch_geometric.nn.inits import reset
 from torch_geometric.nn.resolver import activation_resolver
 from torch_geometric.utils import softmax
 
-from gump.nn.arguments import check_name
+from gump.nn.arguments import check_counts, check_name
 from gump.nn.normalized_adjacency import propagate
 from gump.nn.rows import select_rows
 
@@ -70,9 +70,9 @@ class GRAND(torch.nn.Module):
         super().__init__()
         attention_channels = hidden_channels if attention_channels is None else attention_channels
         check_name("method", method, METHODS)
-        if num_layers < 1:
-            raise ValueError(f"'num_layers' must be at least 1 (got {num_layers})")
-        if heads < 1 or attention_channels % heads != 0:
+        check_counts(1, in_channels=in_channels, hidden_channels=hidden_channels, num_layers=num_layers, out_channels=out_channels)
+        check_counts(1, heads=heads, attention_channels=attention_channels)
+        if attention_channels % heads != 0:
             raise ValueError(f"'attention_channels' must be a multiple of 'heads' (got {attention_channels} and {heads})")
         self.in_channels, self.hidden_channels, self.num_layers = in_channels, hidden_channels, num_layers
         self.out_channels = hidden_channels if out_channels is None else out_channels

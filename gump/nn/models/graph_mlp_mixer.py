@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from gump.nn.arguments import check_counts
 from gump.nn.patch_encoder import Patches
 from gump.nn.patch_network import PatchNetwork
 
@@ -66,8 +67,7 @@ class GraphMLPMixer(PatchNetwork):
         act: str = "relu",
         norm: str | None = "batch",
     ) -> None:
-        if num_patches < 1:
-            raise ValueError(f"'num_patches' must be at least 1 (got {num_patches})")
+        check_counts(1, num_patches=num_patches)
         super().__init__(
             in_channels,
             hidden_channels,

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch_geometric.nn.resolver import activation_resolver
 
-from gump.nn.arguments import check_name
+from gump.nn.arguments import check_counts, check_name
 from gump.nn.patch_encoder import Patches
 from gump.nn.patch_network import PatchNetwork
 
@@ -72,8 +72,7 @@ class GraphViT(PatchNetwork):
         norm: str | None = "batch",
     ) -> None:
         check_name("attention", attention, ATTENTIONS)
-        if heads < 1:
-            raise ValueError(f"'heads' must be at least 1 (got {heads})")
+        check_counts(1, hidden_channels=hidden_channels, heads=heads)
         if hidden_channels % heads != 0:
             raise ValueError(f"'hidden_channels' must be a multiple of 'heads' = {heads} (got {hidden_channels})")
         super().__init__(

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gump.nn.arguments import check_name
+from gump.nn.arguments import check_counts, check_name
 from gump.nn.conv.grit_conv import GRITConv
 from gump.nn.models.gps import check_sizes, edge_features
 from gump.nn.norm import NORMS
@@ -65,9 +65,9 @@ class GRIT(torch.nn.Module):
     ) -> None:
         super().__init__()
         check_name("norm", norm, NORMS, optional=True)
-        check_sizes(hidden_channels, num_layers, heads)
-        if num_steps < 1 or edge_dim < 0:
-            raise ValueError(f"'num_steps' must be at least 1 and 'edge_dim' at least 0 (got {num_steps} and {edge_dim})")
+        check_sizes(in_channels, hidden_channels, num_layers, out_channels, heads)
+        check_counts(1, num_steps=num_steps)
+        check_counts(0, edge_dim=edge_dim)
         self.in_channels, self.hidden_channels, self.num_layers = in_channels, hidden_channels, num_layers
         self.out_channels = hidden_channels if out_channels is None else out_channels
         self.num_steps, self.heads, self.edge_dim = num_steps, heads, edge_dim

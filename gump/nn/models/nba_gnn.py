@@ -9,7 +9,7 @@ from torch_geometric.nn.resolver import activation_resolver
 
 from gump.line_graph import EulerianLineGraph
 from gump.nn.arc_linear import ArcFeatures, ArcLinear
-from gump.nn.arguments import check_name
+from gump.nn.arguments import check_counts, check_name
 from gump.nn.norm import NORMS, make_norm, normalized
 from gump.nn.rows import add_rows, select_rows
 
@@ -107,9 +107,8 @@ class NBAGNN(torch.nn.Module):
         super().__init__()
         check_name("conv", conv, CONVS)
         check_name("norm", norm, NORMS, optional=True)
-        for argument, value, least in (("num_layers", num_layers, 1), ("edge_dim", edge_dim, 0)):
-            if value < least:
-                raise ValueError(f"'{argument}' must be at least {least} (got {value})")
+        check_counts(1, in_channels=in_channels, hidden_channels=hidden_channels, num_layers=num_layers, out_channels=out_channels)
+        check_counts(0, edge_dim=edge_dim)
         self.in_channels, self.hidden_channels, self.num_layers = in_channels, hidden_channels, num_layers
         self.out_channels = hidden_channels if out_channels is None else out_channels
         self.conv, self.edge_dim, self.self_loops, self.residual = conv, edge_dim, self_loops, residual

@@ -7,7 +7,7 @@ from torch import Tensor
 from torch_geometric.nn.inits import reset
 from torch_geometric.nn.resolver import activation_resolver
 
-from gump.nn.arguments import check_name
+from gump.nn.arguments import check_counts, check_name
 from gump.nn.norm import NORMS, make_norm, normalized
 from gump.nn.normalized_adjacency import normalized_adjacency, propagate
 
@@ -68,8 +68,7 @@ class OrthoGCN(torch.nn.Module):
     ) -> None:
         super().__init__()
         check_name("norm", norm, NORMS, optional=True)
-        if num_layers < 1:
-            raise ValueError(f"'num_layers' must be at least 1 (got {num_layers})")
+        check_counts(1, in_channels=in_channels, hidden_channels=hidden_channels, num_layers=num_layers, out_channels=out_channels)
         if num_groups < 1 or hidden_channels % num_groups != 0:
             raise ValueError(f"'hidden_channels' must be a multiple of 'num_groups' (got {hidden_channels} and {num_groups})")
         if penalty < 0:

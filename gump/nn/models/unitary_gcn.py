@@ -9,7 +9,7 @@ from torch import Tensor
 from torch_geometric.nn.inits import reset
 from torch_geometric.nn.resolver import activation_resolver
 
-from gump.nn.arguments import check_name
+from gump.nn.arguments import check_counts, check_name
 from gump.nn.conv.lie_unitary_conv import LieUnitaryConv
 from gump.nn.conv.unitary_conv import UnitaryConv
 from gump.nn.norm import NORMS, make_norm, normalized
@@ -65,8 +65,7 @@ class UnitaryGCN(torch.nn.Module):
     ) -> None:
         super().__init__()
         check_name("norm", norm, NORMS, optional=True)
-        if num_layers < 1:
-            raise ValueError(f"'num_layers' must be at least 1 (got {num_layers})")
+        check_counts(1, in_channels=in_channels, hidden_channels=hidden_channels, num_layers=num_layers, out_channels=out_channels)
         if lie and unitary:
             raise ValueError("'unitary' must be False for lie=True (got True); those weights are inside the exponential already")
         if real and not lie and hidden_channels % 2 != 0:

@@ -2,6 +2,7 @@
 edges."""
 
 import inspect
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,7 @@ from torch.func import functional_call, stack_module_state, vmap
 from torch_geometric.data import Batch, Data
 from torch_geometric.transforms import Compose
 
+from gump.nn import models
 from gump.nn.models import (
     ADGN,
     ENCODERS,
@@ -324,3 +326,12 @@ def test_repr_is_one_line_with_the_name(name: str) -> None:
     model = model_of(name)
     assert repr(model).startswith(f"{type(model).__name__}(3, 8, ")
     assert "\n" not in repr(model)
+
+
+@pytest.mark.parametrize("argument", ["in_channels", "hidden_channels", "num_layers", "out_channels"])
+@pytest.mark.parametrize("name", ENCODERS)
+def test_sizes_of_which_nothing_can_be_made_are_refused_in_words(name: str, argument: str) -> None:
+    sizes = {"in_channels": 3, "hidden_channels": 8, "num_layers": 2, "out_channels": 2}
+    for wrong, message in ((0, "must be at least 1 (got 0)"), (1.5, "must be an integer (got 1.5)")):
+        with pytest.raises(ValueError, match=re.escape(f"'{argument}' {message}")):
+            getattr(models, name)(**{**sizes, argument: wrong})

@@ -108,7 +108,7 @@ def test_pairs_that_are_missing_or_of_another_graph_are_refused() -> None:
         ({"num_layers": 0}, r"'num_layers' must be at least 1 \(got 0\)"),
         ({"heads": 0}, r"'heads' must be at least 1 \(got 0\)"),
         ({"norm": "pair"}, r"'norm' must be one of 'batch', 'layer', None \(got 'pair'\)"),
-        ({"num_steps": 0}, r"'num_steps' must be at least 1 and 'edge_dim' at least 0 \(got 0 and 0\)"),
+        ({"num_steps": 0}, r"'num_steps' must be at least 1 \(got 0\)"),
     ],
 )
 def test_settings_that_do_not_exist_are_refused(arguments: dict[str, object], message: str) -> None:
