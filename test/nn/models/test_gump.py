@@ -197,6 +197,18 @@ def test_two_stars_are_what_each_is_alone() -> None:
     torch.testing.assert_close(model(batch.x, batch.edge_index), torch.cat([model(g.x, g.edge_index) for g in graphs]))
 
 
+@pytest.mark.parametrize("max_block", [4, 200])
+@pytest.mark.parametrize("coin", ["bounded", "grover", "ones"])
+@pytest.mark.parametrize("broken", [0, 1])
+def test_what_is_no_number_in_one_star_stays_there(max_block: int, coin: str, broken: int) -> None:
+    graphs = [Data(x=torch.randn(n + 1, 3), edge_index=star(n)[0]) for n in (70, 100)]
+    model = GUMP(3, 8, 3, coin=coin, max_block=max_block, norm="layer", base_norm="layer")
+    alone = model(graphs[1 - broken].x, graphs[1 - broken].edge_index)
+    graphs[broken].x[5] = torch.nan
+    batch = Batch.from_data_list(graphs)
+    torch.testing.assert_close(model(batch.x, batch.edge_index)[batch.batch != broken], alone)
+
+
 def test_on_a_ring_with_equal_features_every_seed_learns() -> None:
     edge_index = ring(28)[0]
     graphs = [Data(x=torch.ones(28, 5), edge_index=edge_index) for _ in range(5)]
