@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import warnings
-from copy import copy
 from typing import Any, NamedTuple
 
 import torch
@@ -174,9 +173,7 @@ class GUMP(torch.nn.Module):
         self.residual, self.checkpoint = residual, checkpoint
         if act is None:
             raise ValueError("'act' must be the name of a nonlinearity (got None)")
-        self.act = copy(activation_resolver(act))
-        if hasattr(self.act, "inplace"):
-            self.act.inplace = True  # nothing here needs a state from before its nonlinearity
+        self.act = activation_resolver(act)
         self.dropout, self.base_dropout = torch.nn.Dropout(dropout), torch.nn.Dropout(base_dropout)
         if self.base is None:
             self.encoder: torch.nn.Module = torch.nn.Linear(in_channels, hidden_channels)

@@ -612,6 +612,26 @@ def test_orthogonal_weights_whose_signal_dies_behind_relus_are_warned_of_by_as_m
             GUMP(4, 8, 40, **{"norm": None, "orthogonal_weights": True} | fine)
 
 
+@pytest.mark.parametrize("norm", ["batch", "layer", None])
+@pytest.mark.parametrize("conv", CONVS)
+def test_hooks_on_any_module_see_what_it_returns_and_change_nothing(conv: str, norm: str | None) -> None:
+    edge_index, num_nodes = random_graph(0)
+    torch.manual_seed(0)
+    x = torch.randn(num_nodes, 3, dtype=torch.double, requires_grad=True)
+    model = GUMP(3, 8, 2, conv=conv, norm=norm, base_norm=norm).double()
+    expected = model(x, edge_index)
+    kept, pulled = [], []
+    for module in set(model.modules()) - {model.coin}:  # which returns a list, of which torch's hooks of gradients know nothing
+        module.register_forward_hook(lambda _, given, out: kept.append((out, out.clone())))
+        module.register_full_backward_hook(lambda module, *_: pulled.append(module))
+    out = model(x, edge_index)
+    out.square().sum().backward()
+    torch.testing.assert_close(out, expected)
+    assert all(torch.equal(*pair) for pair in kept)
+    assert {model.act, model.encoder, model.base_norm, *model.convs} <= set(pulled)
+    assert norm is None or set(model.norms) <= set(pulled)
+
+
 def test_a_nonlinearity_that_is_handed_over_is_not_changed() -> None:
     act = torch.nn.ReLU()
     GUMP(4, 8, 2, act=act)  # type: ignore[arg-type]
