@@ -15,7 +15,7 @@ from torch_geometric.explain.algorithm.utils import clear_masks
 from torch_geometric.nn.resolver import activation_resolver
 
 from gump.line_graph import EulerianLineGraph, check_edge_index
-from gump.nn.arc_linear import ArcFeatures
+from gump.nn.arc_linear import ArcFeatures, check_vertices
 from gump.nn.arguments import can_look, check_counts, check_features, check_mask, check_name
 from gump.nn.coin import MAX_BLOCK, SCORE_RANK, Coin
 from gump.nn.conv import ArcGCNConv, ArcGCNIIConv, ArcGINConv, ArcGraphConv
@@ -298,8 +298,7 @@ class GUMP(torch.nn.Module):
             )
         if line_graph is None:
             line_graph = EulerianLineGraph.from_edge_index(edge_index, x.size(0), self.directed)
-        if line_graph.num_nodes != x.size(0):
-            raise ValueError(f"'line_graph' must have as many vertices as 'x' has rows, {x.size(0)} (got {line_graph.num_nodes})")
+        check_vertices(x, line_graph)
         if line_graph.edge_arc.numel() != edge_index.size(1):
             columns = line_graph.edge_arc.numel()
             raise ValueError(
