@@ -98,7 +98,7 @@ def rank_one_distance(h: Tensor) -> Tensor:
 
     Zero where all rows point one way, whatever their lengths: then no linear map can tell vertices apart but by a number. That is what
     over-smoothing is in general (`Roth and Liebig 2023 <https://arxiv.org/abs/2308.16800>`_, whose distance is another with the same
-    zeros). At most :math:`1 - 1 / \min(N, F)`; zero where all states are zero.
+    zeros). At most :math:`1 - 1 / \min(N, F)`; zero where all states are zero, NaN where one is not finite.
 
     Args:
         h: The states.
@@ -114,6 +114,8 @@ def rank_one_distance(h: Tensor) -> Tensor:
     """
     if h.numel() == 0:
         return h.new_zeros(())
+    if not bool(h.isfinite().all()):  # torch decomposes infinity without a word, and NaN not at all
+        return h.new_full((), torch.nan)
     squares = torch.linalg.svdvals(h.double()).square()  # in descending order; those of a Gram matrix would be lost in rounding
     total = squares.sum()
     return torch.where(total > 0, squares[1:].sum() / total, 0).to(h.dtype)
@@ -236,7 +238,7 @@ def _measured(h: Tensor, line_graph: EulerianLineGraph, on_arcs: bool) -> LayerS
     return LayerState(
         energy=float(h.square().sum()),
         dirichlet_energy=float(energy),
-        roughness=float(2 * energy / squares) if squares > 0 else 0.0,
+        roughness=float(2 * energy / squares) if squares != 0 else 0.0,
         rank_one_distance=float(rank_one_distance(h)),
         mean_cosine=float(mean_cosine(h)),
     )

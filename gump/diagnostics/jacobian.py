@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -94,9 +95,10 @@ def _checked_rows(out: Any, num_nodes: int) -> Tensor:
 def jacobian_norm(model: Callable[..., Tensor], x: Tensor, edge_index: Tensor, source: int, target: int, **kwargs: Any) -> float:
     r"""Computes the spectral norm :math:`\lVert \partial \mathbf{h}_{\mathrm{target}} / \partial \mathbf{x}_{\mathrm{source}} \rVert_2`.
 
-    Zero where the model cannot see from one vertex to the other. Arguments as for :func:`jacobian`.
+    Zero where the model cannot see from one vertex to the other, NaN where a derivative is not finite. Arguments as for :func:`jacobian`.
     """
-    return float(torch.linalg.matrix_norm(jacobian(model, x, edge_index, source, target, **kwargs), ord=2))
+    matrix = jacobian(model, x, edge_index, source, target, **kwargs)
+    return float(torch.linalg.matrix_norm(matrix, ord=2)) if bool(matrix.isfinite().all()) else math.nan
 
 
 def jacobian_by_depth(

@@ -68,11 +68,13 @@ def return_probability(operator: Tensor, distance: Tensor, depth: int, place: Te
 def reach(operator: Tensor, distance: Tensor, depth: int, hops: int, place: Tensor | None = None) -> Tensor:
     """Computes how much of a signal's energy is some hops or more away from where it started, after every number of steps.
 
-    Energy that was lost is nowhere. For what an even spread would give see :func:`even_reach`. Arguments as for :func:`energy_by_distance`.
+    What got to other components is farther than any number of hops. Energy that was lost is nowhere. For what an even spread would give see
+    :func:`even_reach`. Arguments as for :func:`energy_by_distance`.
     """
     if hops < 0:
         raise ValueError(f"'hops' must not be negative (got {hops})")
-    return energy_by_distance(operator, distance, depth, place)[:, hops:].sum(1)
+    energy = energy_by_distance(operator, distance, depth, place)
+    return energy[:, min(hops, energy.size(1) - 1) :].sum(1)
 
 
 def even_reach(distance: Tensor, hops: int, place: Tensor | None = None) -> float:

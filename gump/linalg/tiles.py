@@ -16,7 +16,8 @@ TILE = 64
 class Tiles(NamedTuple):
     """Consecutive rows, a run of them for each block, cut into tiles of equally many rows, so that blocks of all sizes are one batch.
 
-    Only the last tile of a block has places to spare. They read a row that is there, and whoever multiplies puts zeros against it.
+    Only the last tile of a block has places to spare. They read the last row of their block, and whoever multiplies puts zeros against it: so
+    what is no number stays in its block.
 
     Args:
         sizes: For every size of a block, ascending, how many blocks have it.
@@ -57,10 +58,10 @@ class Tiles(NamedTuple):
         block = torch.arange(num_blocks, device=device).repeat_interleave(tiles, output_size=num_tiles)
         start = first_row[block] + TILE * (torch.arange(num_tiles, device=device) - first_tile[block])
         row = start.unsqueeze(-1) + torch.arange(TILE, device=device)
-        taken = row < (first_row + size)[block].unsqueeze(-1)
+        last = (first_row + size - 1)[block].unsqueeze(-1)
         owner = torch.arange(num_blocks, device=device).repeat_interleave(size, output_size=num_rows)
         place = torch.arange(num_rows, device=device) + (TILE * first_tile - first_row)[owner]
-        return cls(sizes, block, row.clamp(max=num_rows - 1), taken, place, size[block])
+        return cls(sizes, block, row.minimum(last), row <= last, place, size[block])
 
     @property
     def num_blocks(self) -> int:

@@ -127,6 +127,8 @@ class Coin(torch.nn.Module):
         check_counts(0, num_steps=num_steps)
         if not 0 <= beta < 1:
             raise ValueError(f"'beta' must be at least 0 and below 1 (got {beta})")
+        if not negative_slope >= 0:
+            raise ValueError(f"'negative_slope' must be at least 0 (got {negative_slope})")
         self.kind, self.beta, self.num_steps, self.negative_slope = kind, beta, num_steps, negative_slope
         self.bilinear, self.max_block = scores == "bilinear", max_block if kind in AT_HUBS else sys.maxsize
         self.score_rank = min(score_rank, attention_channels)

@@ -49,8 +49,7 @@ class CategoricalEmbedding(torch.nn.Module):
         self.sizes, self.channels, self.num_numeric = tuple(sizes), channels, num_numeric
         self.tables = torch.nn.ModuleList(torch.nn.Embedding(size, channels) for size in sizes)
         self.lin = torch.nn.Linear(num_numeric, channels) if num_numeric else None
-        first = [sum(self.sizes[:k]) for k in range(len(sizes))]
-        self.register_buffer("_bounds", torch.tensor([first, self.sizes]), persistent=False)
+        self.register_buffer("_bounds", torch.empty(2, len(sizes), dtype=torch.long), persistent=False)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -59,6 +58,8 @@ class CategoricalEmbedding(torch.nn.Module):
             torch.nn.init.xavier_uniform_(table.weight)  # type: ignore[arg-type]
         if self.lin is not None:
             self.lin.reset_parameters()
+        first = [sum(self.sizes[:k]) for k in range(len(self.sizes))]
+        self._bounds.copy_(torch.tensor([first, self.sizes]))  # here, where a module that was made on the meta device is filled
 
     def forward(self, x: Tensor) -> Tensor:
         """Looks the rows up."""

@@ -36,5 +36,5 @@ def is_hooked(layer: torch.nn.Module) -> bool:
 
 
 def is_relu(act: Callable[[Tensor], Tensor] | None) -> bool:
-    """Whether a nonlinearity is the ReLU, as a function or as a module."""
-    return act is torch.relu or isinstance(act, torch.nn.ReLU)
+    """Whether a nonlinearity is the ReLU, as a function or as a module without hooks, so that it need not be called."""
+    return act is torch.relu or (isinstance(act, torch.nn.ReLU) and not is_hooked(act))

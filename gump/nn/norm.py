@@ -10,6 +10,7 @@ from torch.nn.functional import batch_norm
 
 from gump.kernels import runs_kernels
 from gump.nn.arguments import can_look
+from gump.nn.linear import is_hooked, is_relu
 
 NORMS: dict[str, dict[str, Any]] = {
     "batch": {"norm": "batch_norm", "norm_kwargs": {"allow_single_element": True}},
@@ -162,7 +163,7 @@ def make_norm(name: str | None, channels: int) -> Any:
 
 
 def normalized(norm: torch.nn.Module, act: torch.nn.Module, x: Tensor, mask: Tensor | None = None) -> Tensor:
-    """Computes ``act(norm(x, mask))``, at once where that is a ReLU of a batch norm."""
-    if isinstance(norm, BatchNorm) and isinstance(act, torch.nn.ReLU):
+    """Computes ``act(norm(x, mask))``, at once where that is a ReLU of a batch norm, both without hooks."""
+    if isinstance(norm, BatchNorm) and is_relu(act) and not is_hooked(norm):
         return norm(x, mask, relu=True)
     return act(norm(x, mask))

@@ -1,5 +1,7 @@
 """How alike states become: by hand, against slow computations, and through the layers of models."""
 
+import math
+
 import pytest
 import torch
 from graphs import SYMMETRIC, Graph, barbell, grid, path, random_graph
@@ -59,6 +61,17 @@ def test_states_that_are_all_one_vector_are_collapsed_whatever_their_lengths() -
     assert float(rank_one_distance(h.double())) == pytest.approx(0, abs=1e-12)
     assert float(mean_cosine(h.abs())) == pytest.approx(1)
     assert float(rank_one_distance(torch.zeros(3, 2))) == 0
+
+
+@pytest.mark.parametrize("broken", [torch.nan, torch.inf])
+@pytest.mark.parametrize("model", [GUMP(3, 8, 2, norm=None, base_norm=None), MPNN(3, 8, 2)], ids=["arcs", "vertices"])
+def test_states_that_are_no_numbers_are_not_called_collapsed(model: torch.nn.Module, broken: float) -> None:
+    edge_index, num_nodes = grid(3, 3)
+    x = torch.randn(num_nodes, 3, generator=torch.Generator().manual_seed(0))
+    x[4, 1] = broken
+    state = collapse_by_layer(model, x, edge_index)[0]
+    assert not math.isfinite(state.energy)
+    assert all(math.isnan(value) for value in (state.roughness, state.rank_one_distance, state.mean_cosine))
 
 
 def test_a_deep_gcn_collapses_and_the_signal_on_arcs_keeps_its_energy() -> None:

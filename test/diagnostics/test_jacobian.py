@@ -194,3 +194,13 @@ def test_edges_of_other_vertices_have_no_distances() -> None:
     with pytest.raises(ValueError, match="'edge_index' must"):
         hop_distances(torch.tensor([[0.0], [1.0]]), 3)
     assert hop_distances(torch.empty(2, 0, dtype=torch.long), 0).shape == (0, 0)
+
+
+@pytest.mark.parametrize("broken", [torch.nan, torch.inf])
+def test_a_derivative_that_is_not_finite_does_not_end_a_sweep(broken: float) -> None:
+    edge_index, num_nodes = ring(6)
+    norms = jacobian_by_depth(
+        lambda depth: lambda x, edge_index: x if depth == 1 else broken * x, [1, 2], torch.ones(num_nodes, 3), edge_index, 0, 0
+    )
+    assert norms[0].item() == 1
+    assert norms[1].isnan()

@@ -52,6 +52,16 @@ def test_it_is_what_a_power_of_the_matrix_gives(name: str, coin: str) -> None:
     )
 
 
+def test_in_a_directed_graph_the_arcs_that_were_in_the_input_are_read() -> None:
+    edge_index = torch.tensor([[0, 1, 2, 2], [1, 2, 0, 3]])
+    line_graph = EulerianLineGraph.from_edge_index(edge_index, 4, directed=True)
+    operator = GUMP(1, 2, 1, directed=True).eval().propagation_matrix(torch.ones(4, 1), edge_index).detach()
+    assert origin_shares(operator, line_graph, 0, 0).tolist() == [[1, 0, 1, 0]]
+    line_graph = EulerianLineGraph.from_edge_index(edge_index[:, 3:], 4, directed=True)
+    with pytest.raises(ValueError, match=r"'vertex' must have an edge that ends there \(got 2, which has none\)"):
+        origin_shares(torch.eye(2), line_graph, 2, 0)
+
+
 def test_what_it_cannot_read_is_refused() -> None:
     edge_index, _ = path(3)
     line_graph = EulerianLineGraph.from_edge_index(edge_index, 4)
@@ -59,7 +69,7 @@ def test_what_it_cannot_read_is_refused() -> None:
         origin_shares(torch.eye(3), line_graph, 0, 1)
     with pytest.raises(ValueError, match=r"'vertex' must be from 0 to 3 \(got 4\)"):
         origin_shares(torch.eye(4), line_graph, 4, 1)
-    with pytest.raises(ValueError, match=r"'vertex' must have a neighbor \(got 3, which has none\)"):
+    with pytest.raises(ValueError, match=r"'vertex' must have an edge that ends there \(got 3, which has none\)"):
         origin_shares(torch.eye(4), line_graph, 3, 1)
     with pytest.raises(ValueError, match=r"'depth' must not be negative \(got -1\)"):
         origin_shares(torch.eye(4), line_graph, 0, -1)

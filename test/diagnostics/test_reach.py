@@ -61,6 +61,12 @@ def test_vertices_are_their_own_place_and_lost_energy_is_nowhere() -> None:
     assert torch.allclose(energy, torch.tensor([[1, 0, 0, 0], [0, 1 / 6, 0, 0], [0, 0, 1 / 48, 0]]))
 
 
+@pytest.mark.parametrize("hops", [2, 3, 10])
+def test_other_components_are_farther_than_any_number_of_hops(hops: int) -> None:
+    distance = hop_distances(torch.tensor([[0, 2], [1, 3]]), num_nodes=4)
+    assert reach(torch.full((4, 4), 0.5), distance, 1, hops).tolist() == [0, 0.5]
+
+
 def test_an_even_spread_is_counted() -> None:
     edge_index, num_nodes = ring(6)
     assert even_reach(hop_distances(edge_index, num_nodes), 2) == pytest.approx(3 / 6)

@@ -20,6 +20,7 @@ def test_by_hand(tiles_of_two):
     assert tiles_of_two.block.tolist() == [0, 1, 1, 2, 2]
     assert tiles_of_two.degree.tolist() == [1, 3, 3, 3, 3]
     assert tiles_of_two.place.tolist() == [0, 2, 3, 4, 6, 7, 8]
+    assert tiles_of_two.row.tolist() == [[0, 0], [1, 2], [3, 3], [4, 5], [6, 6]]
     assert tiles_of_two.num_blocks == 3
 
 

@@ -375,6 +375,7 @@ def test_features_of_more_vertices_than_the_line_graph_has_are_refused(kind):
         ),
         ({"beta": -0.1}, r"'beta' must be at least 0 and below 1 \(got -0.1\)"),
         ({"beta": 1.0}, r"'beta' must be at least 0 and below 1 \(got 1.0\)"),
+        ({"negative_slope": -0.1}, r"'negative_slope' must be at least 0 \(got -0.1\)"),
         ({"scores": "cubic"}, r"'scores' must be one of 'additive', 'bilinear' \(got 'cubic'\)"),
         ({"max_block": 0}, r"'max_block' must be at least 1 \(got 0\)"),
     ],

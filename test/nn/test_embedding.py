@@ -38,7 +38,7 @@ def test_numeric_columns_go_through_a_linear_layer() -> None:
 def test_rows_know_nothing_of_each_other() -> None:
     embedding, x = CategoricalEmbedding(SIZES, 5), rows()
     order = torch.randperm(x.size(0))
-    assert embedding(x[order]).equal(embedding(x)[order])
+    torch.testing.assert_close(embedding(x[order]), embedding(x)[order])
     assert embedding(x[:0]).shape == (0, 5)
 
 
@@ -59,6 +59,16 @@ def test_tables_start_xavier_uniform() -> None:
     before = weight.clone()
     embedding.reset_parameters()
     assert not embedding.tables[0].weight.equal(before)
+
+
+def test_made_on_the_meta_device_it_is_filled_by_reset_parameters() -> None:
+    with torch.device("meta"):
+        embedding = CategoricalEmbedding(SIZES, 5)
+    embedding.to_empty(device="cpu")
+    embedding.reset_parameters()
+    filled = CategoricalEmbedding(SIZES, 5)
+    filled.load_state_dict(embedding.state_dict())
+    assert torch.equal(embedding(rows()), filled(rows()))
 
 
 def test_half_precision() -> None:

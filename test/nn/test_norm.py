@@ -145,6 +145,15 @@ def test_normalized_is_the_act_of_the_norm(name, act):
     assert torch.equal(normalized(norm, act, x.clone()), act(norm(x.clone())))
 
 
+@pytest.mark.parametrize("hooked", ["norm", "act"])
+def test_a_norm_and_a_nonlinearity_with_hooks_are_called_one_by_one(hooked):
+    modules, seen, x = {"norm": BatchNorm(3), "act": torch.nn.ReLU()}, [], torch.randn(5, 3)
+    expected = normalized(*modules.values(), x)
+    modules[hooked].register_forward_hook(lambda module, given, out: seen.append(out))
+    assert torch.equal(normalized(*modules.values(), x), expected)
+    assert [bool((out < 0).any()) for out in seen] == [hooked == "norm"]
+
+
 def test_double_precision_and_cpu_take_the_plain_path(monkeypatch):
     monkeypatch.setattr(BatchNorm, "_fused", None)
     assert BatchNorm(3)(torch.randn(4, 3)).dtype == torch.float32

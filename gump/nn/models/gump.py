@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import warnings
-from copy import copy
 from typing import Any, NamedTuple
 
 import torch
@@ -16,7 +15,7 @@ from torch_geometric.explain.algorithm.utils import clear_masks
 from torch_geometric.nn.resolver import activation_resolver
 
 from gump.line_graph import EulerianLineGraph, check_edge_index
-from gump.nn.arc_linear import ArcFeatures
+from gump.nn.arc_linear import ArcFeatures, check_vertices
 from gump.nn.arguments import can_look, check_counts, check_features, check_mask, check_name
 from gump.nn.coin import MAX_BLOCK, SCORE_RANK, Coin
 from gump.nn.conv import ArcGCNConv, ArcGCNIIConv, ArcGINConv, ArcGraphConv
@@ -174,9 +173,7 @@ class GUMP(torch.nn.Module):
         self.residual, self.checkpoint = residual, checkpoint
         if act is None:
             raise ValueError("'act' must be the name of a nonlinearity (got None)")
-        self.act = copy(activation_resolver(act))
-        if hasattr(self.act, "inplace"):
-            self.act.inplace = True  # nothing here needs a state from before its nonlinearity
+        self.act = activation_resolver(act)
         self.dropout, self.base_dropout = torch.nn.Dropout(dropout), torch.nn.Dropout(base_dropout)
         if self.base is None:
             self.encoder: torch.nn.Module = torch.nn.Linear(in_channels, hidden_channels)
@@ -301,8 +298,7 @@ class GUMP(torch.nn.Module):
             )
         if line_graph is None:
             line_graph = EulerianLineGraph.from_edge_index(edge_index, x.size(0), self.directed)
-        if line_graph.num_nodes != x.size(0):
-            raise ValueError(f"'line_graph' must have as many vertices as 'x' has rows, {x.size(0)} (got {line_graph.num_nodes})")
+        check_vertices(x, line_graph)
         if line_graph.edge_arc.numel() != edge_index.size(1):
             columns = line_graph.edge_arc.numel()
             raise ValueError(

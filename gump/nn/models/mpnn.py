@@ -94,8 +94,8 @@ class MPNN(torch.nn.Module):
 
     def reset_parameters(self) -> None:
         """Draws new weights."""
-        reset(self.convs)
-        reset(self.norms)
+        for module in (self.convs, self.norms, self.act):
+            reset(module)
 
     def forward(
         self,
@@ -209,7 +209,7 @@ class _GIN(torch.nn.Module):
         self.norm = make_norm(norm, out_channels)
 
     def reset_parameters(self) -> None:
-        for module in (self.sum, self.lin1, self.norm, self.lin2):
+        for module in (self.sum, self.lin1, self.norm, self.act, self.lin2):
             reset(module)
 
     def forward(self, x: Tensor | tuple[Tensor, Tensor], edge_index: Tensor, mask: Tensor | None = None) -> Tensor:

@@ -58,7 +58,8 @@ class _Predictor(torch.nn.Module):
     def reset_parameters(self) -> None:
         """Draws new weights."""
         self.encoder.reset_parameters()  # type: ignore[operator]
-        reset(self.head)
+        for module in self.head.children():  # PyG's MLP leaves its nonlinearity as it is
+            reset(module)
 
     def _check_encoded(self, x: Tensor, num_rows: int | None, of: str) -> None:
         """Refuses what an encoder returned if it is not as wide as it says, or has not a row for each vertex or graph."""
@@ -131,6 +132,10 @@ class GraphPredictor(_Predictor):
             x = self.encoder(x, edge_index, batch=batch, mask=mask, **kwargs)
             return self._answer(self._pool_padded(x, batch, num_graphs, mask))
         num_nodes, pools = x.size(0), getattr(self.encoder, "pools", False)
+        if batch is None and not pools and num_graphs not in (None, 1):
+            raise ValueError(
+                f"'batch' must tell the graph of every vertex for num_graphs={num_graphs} (got None); pass batch=data.batch"
+            )
         x = self.encoder(x, edge_index, **({"batch": batch} if self._takes_batch else {}), **kwargs)
         self._check_encoded(x, num_graphs if pools else num_nodes, "graph" if pools else "vertex")
         if torch.compiler.is_exporting() and not pools and batch is not None and num_graphs is None:
@@ -205,6 +210,9 @@ class LinkPredictor(_Predictor):
 
     def forward(self, x: Tensor, edge_index: Tensor, *, edge_label_index: Tensor, **kwargs: Any) -> Tensor:
         """Predicts one row per pair; further arguments go to the encoder, which must not see the links to be predicted."""
-        x = self.encoder(x, edge_index, **kwargs)
+        if edge_label_index.dim() != 2 or edge_label_index.size(0) != 2:
+            raise ValueError(f"'edge_label_index' must have shape [2, num_pairs] (got {list(edge_label_index.shape)})")
+        encoded = self.encoder(x, edge_index, **kwargs)
+        self._check_encoded(encoded, x.size(0), "vertex")
         source, target = edge_label_index
-        return self._answer(x.index_select(0, source) * x.index_select(0, target))
+        return self._answer(encoded.index_select(0, source) * encoded.index_select(0, target))

@@ -197,6 +197,18 @@ def test_two_stars_are_what_each_is_alone() -> None:
     torch.testing.assert_close(model(batch.x, batch.edge_index), torch.cat([model(g.x, g.edge_index) for g in graphs]))
 
 
+@pytest.mark.parametrize("max_block", [4, 200])
+@pytest.mark.parametrize("coin", ["bounded", "grover", "ones"])
+@pytest.mark.parametrize("broken", [0, 1])
+def test_what_is_no_number_in_one_star_stays_there(max_block: int, coin: str, broken: int) -> None:
+    graphs = [Data(x=torch.randn(n + 1, 3), edge_index=star(n)[0]) for n in (70, 100)]
+    model = GUMP(3, 8, 3, coin=coin, max_block=max_block, norm="layer", base_norm="layer")
+    alone = model(graphs[1 - broken].x, graphs[1 - broken].edge_index)
+    graphs[broken].x[5] = torch.nan
+    batch = Batch.from_data_list(graphs)
+    torch.testing.assert_close(model(batch.x, batch.edge_index)[batch.batch != broken], alone)
+
+
 def test_on_a_ring_with_equal_features_every_seed_learns() -> None:
     edge_index = ring(28)[0]
     graphs = [Data(x=torch.ones(28, 5), edge_index=edge_index) for _ in range(5)]
@@ -475,7 +487,7 @@ def test_settings_that_do_not_exist_are_refused(arguments: dict[str, object], me
 def test_a_line_graph_of_another_graph_is_refused() -> None:
     edge_index, num_nodes = random_graph(0)
     line_graph = EulerianLineGraph.from_edge_index(edge_index, num_nodes + 1)
-    with pytest.raises(ValueError, match="'line_graph' must have as many vertices"):
+    with pytest.raises(ValueError, match=r"'x' must have a row for each of the 10 vertices of 'line_graph' \(got 9\)"):
         GUMP(3, 8, 2)(torch.randn(num_nodes, 3), edge_index, line_graph=line_graph)
     line_graph = EulerianLineGraph.from_edge_index(edge_index, num_nodes)
     with pytest.raises(ValueError, match=r"'line_graph' must be that of 'edge_index' with its 13 columns \(got one of 14\)"):
@@ -598,6 +610,26 @@ def test_orthogonal_weights_whose_signal_dies_behind_relus_are_warned_of_by_as_m
         warnings.simplefilter("error")
         for fine in ({"norm": "batch"}, {"residual": True}, {"act": "tanh"}, {"conv": "gcnii"}):
             GUMP(4, 8, 40, **{"norm": None, "orthogonal_weights": True} | fine)
+
+
+@pytest.mark.parametrize("norm", ["batch", "layer", None])
+@pytest.mark.parametrize("conv", CONVS)
+def test_hooks_on_any_module_see_what_it_returns_and_change_nothing(conv: str, norm: str | None) -> None:
+    edge_index, num_nodes = random_graph(0)
+    torch.manual_seed(0)
+    x = torch.randn(num_nodes, 3, dtype=torch.double, requires_grad=True)
+    model = GUMP(3, 8, 2, conv=conv, norm=norm, base_norm=norm).double()
+    expected = model(x, edge_index)
+    kept, pulled = [], []
+    for module in set(model.modules()) - {model.coin}:  # which returns a list, of which torch's hooks of gradients know nothing
+        module.register_forward_hook(lambda _, given, out: kept.append((out, out.clone())))
+        module.register_full_backward_hook(lambda module, *_: pulled.append(module))
+    out = model(x, edge_index)
+    out.square().sum().backward()
+    torch.testing.assert_close(out, expected)
+    assert all(torch.equal(*pair) for pair in kept)
+    assert {model.act, model.encoder, model.base_norm, *model.convs} <= set(pulled)
+    assert norm is None or set(model.norms) <= set(pulled)
 
 
 def test_a_nonlinearity_that_is_handed_over_is_not_changed() -> None:

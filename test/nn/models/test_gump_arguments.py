@@ -9,6 +9,7 @@ import pytest
 import torch
 from graphs import SYMMETRIC, random_graph
 from torch.func import functional_call, vmap
+from torch_geometric.data import Data
 
 from gump import EulerianLineGraph
 from gump.nn import GUMP, MPNN, Coin
@@ -80,6 +81,11 @@ def test_a_mask_that_leaves_out_more_than_padding_is_refused(name: str) -> None:
     everything[EDGES[1, (EDGES[0] != EDGES[1]).nonzero()[0]]] = False
     with pytest.raises(ValueError, match=r"'mask' must leave out padding alone, .* \(got an edge from \d+ to \d+\)"):
         model(X, EDGES, mask=everything)
+
+
+def test_what_is_no_line_graph_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"'line_graph' must be a gump.EulerianLineGraph \(got Data\)"):
+        GUMP(3, 8, 2)(X, EDGES, line_graph=Data(edge_index=EDGES, num_nodes=NUM_NODES))  # type: ignore[arg-type]
 
 
 def test_with_a_mask_too_a_line_graph_of_other_edges_is_refused() -> None:

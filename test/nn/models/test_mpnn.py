@@ -210,6 +210,17 @@ def test_explainers_of_pyg_find_the_edge_that_decides(conv: str) -> None:
     assert mask[~into & (edge_index[0] != 0)].abs().max() == 0, "edges that a vertex does not see explain nothing about it"
 
 
+@pytest.mark.parametrize("conv", ["gcn", "gin", "graph"])
+def test_resetting_draws_what_nonlinearities_have_learned_too(conv: str) -> None:
+    model = MPNN(3, 8, 2, conv=conv, act="prelu")
+    slopes = [module.weight for module in model.modules() if isinstance(module, torch.nn.PReLU)]
+    for slope in slopes:
+        torch.nn.init.ones_(slope)
+    model.reset_parameters()
+    assert slopes
+    assert all(slope.item() == 0.25 for slope in slopes)
+
+
 def test_repr() -> None:
     assert repr(MPNN(3, 8, 2)) == "MPNN(3, 8, num_layers=2, out_channels=8, conv='gcn')"
     assert repr(MPNN(3, 8, 2, 4, conv="gin", num_relations=2)).endswith("out_channels=4, conv='gin', num_relations=2)")

@@ -120,5 +120,38 @@ def test_a_batch_of_other_vertices_is_refused(shape: list[int], padded: bool) ->
         GraphPredictor(encoder(), 2)(torch.randn(num_nodes, 3), edge_index, batch=torch.zeros(shape, dtype=torch.long), **mask)
 
 
+def test_the_number_of_graphs_without_the_graph_of_every_vertex_is_refused() -> None:
+    edge_index, num_nodes = ring(6)
+    model, x = GraphPredictor(encoder(), 2), torch.randn(num_nodes, 3)
+    with pytest.raises(ValueError, match=r"'batch' must tell the graph of every vertex for num_graphs=3 \(got None\)"):
+        model(x, edge_index, num_graphs=3)
+    assert model(x, edge_index, num_graphs=1).shape == (1, 2)
+
+
+@pytest.mark.parametrize("shape", [(3, 2), (2,), (2, 3, 1)])
+def test_pairs_that_are_not_two_rows_are_refused(shape: tuple[int, ...]) -> None:
+    edge_index, num_nodes = ring(6)
+    with pytest.raises(
+        ValueError, match=rf"'edge_label_index' must have shape \[2, num_pairs\] \(got {re.escape(str(list(shape)))}\)"
+    ):
+        LinkPredictor(encoder())(torch.randn(num_nodes, 3), edge_index, edge_label_index=torch.zeros(shape, dtype=torch.long))
+
+
+def test_pairs_are_not_looked_up_among_the_rows_of_graphs() -> None:
+    pooled = GraphPredictor(encoder(), 4)
+    edge_index, num_nodes = ring(6)
+    with pytest.raises(ValueError, match=r"'encoder' must return a row of 4 numbers.* for every vertex, of which there are 6"):
+        LinkPredictor(pooled)(torch.randn(num_nodes, 3), edge_index, edge_label_index=torch.zeros(2, 1, dtype=torch.long))
+
+
+def test_resetting_draws_what_the_nonlinearity_of_the_head_has_learned_too() -> None:
+    model = NodePredictor(encoder(), 2, act="prelu")
+    before = [parameter.clone() for parameter in model.head.parameters()]
+    torch.nn.init.ones_(model.head.act.weight)
+    model.reset_parameters()
+    assert model.head.act.weight.item() == 0.25
+    assert all(not torch.equal(old, new) for old, new in zip(before, model.head.parameters(), strict=True) if old.dim() > 1)
+
+
 def test_repr() -> None:
     assert repr(NodePredictor(GUMP(3, 8, 2), 4)).startswith("NodePredictor(GUMP(3, 8, num_layers=2,")
