@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch_geometric.nn.inits import glorot
+from torch_geometric.nn.inits import glorot, reset
 from torch_geometric.nn.resolver import activation_resolver
 
 from gump.nn.arguments import check_counts, check_name
@@ -154,9 +154,8 @@ class HopNetwork(torch.nn.Module, ABC):
 
     def reset_parameters(self) -> None:
         """Draws new weights."""
-        for module in (self.encoder, *self.convs, *self.norms, self.lin):
-            if module is not None:
-                module.reset_parameters()
+        for module in (self.encoder, self.convs, self.norms, self.act, self.lin):
+            reset(module)
 
     def forward(
         self,

@@ -7,10 +7,11 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 from torch_geometric.nn import MLP, GINConv, GINEConv
+from torch_geometric.nn.inits import reset
 from torch_geometric.nn.resolver import activation_resolver
 from torch_geometric.utils import scatter
 
-from gump.nn.arguments import check_name
+from gump.nn.arguments import check_counts, check_name
 from gump.nn.norm import NORMS, make_norm
 
 
@@ -77,10 +78,8 @@ class PatchEncoder(torch.nn.Module):
     ) -> None:
         super().__init__()
         check_name("norm", norm, NORMS, optional=True)
-        least = {"hidden_channels": 1, "num_layers": 1, "patch_pe_dim": 0, "edge_dim": 0}
-        for argument, value in zip(least, (hidden_channels, num_layers, patch_pe_dim, edge_dim), strict=True):
-            if value < least[argument]:
-                raise ValueError(f"'{argument}' must be at least {least[argument]} (got {value})")
+        check_counts(1, in_channels=in_channels, hidden_channels=hidden_channels, num_layers=num_layers)
+        check_counts(0, patch_pe_dim=patch_pe_dim, edge_dim=edge_dim)
         self.in_channels, self.hidden_channels, self.num_layers = in_channels, hidden_channels, num_layers
         self.patch_pe_dim, self.edge_dim, self.exchange = patch_pe_dim, edge_dim, exchange
         width = hidden_channels
@@ -99,10 +98,10 @@ class PatchEncoder(torch.nn.Module):
 
     def reset_parameters(self) -> None:
         """Draws new weights."""
-        alone = [self.vertex_lin, self.edge_lin, self.patch_lin]
-        for module in (*alone, *self.convs, *self.norms, *self.lins, *self.exchange_lins, *self.exchange_norms):
-            if module is not None:
-                module.reset_parameters()
+        for module in self.children():
+            reset(module)
+        for conv in self.convs:
+            reset(conv.nn.act)  # type: ignore[union-attr]  # which PyG's MLP leaves as it is
 
     def forward(
         self,

@@ -50,7 +50,6 @@ class PatchNetwork(torch.nn.Module, ABC):
         super().__init__()
         check_counts(1, in_channels=in_channels, hidden_channels=hidden_channels, num_layers=num_layers, out_channels=out_channels)
         check_counts(1, num_patch_layers=num_patch_layers)
-        check_counts(0, patch_pe_dim=patch_pe_dim, edge_dim=edge_dim)
         self.in_channels, self.hidden_channels, self.num_layers = in_channels, hidden_channels, num_layers
         self.out_channels = hidden_channels if out_channels is None else out_channels
         self.num_patch_layers, self.edge_dim = num_patch_layers, edge_dim

@@ -140,7 +140,7 @@ class GRITConv(torch.nn.Module):
         for head in (*self.score, *self.pair_value):
             torch.nn.init.xavier_normal_(head)
         torch.nn.init.normal_(self.degree_scale, std=(self.channels + 1) ** -0.5)
-        for module in (self.lin_out, self.lin_pair_out, self.pair_norm, self.norm1, self.norm2, self.mlp):
+        for module in (self.lin_out, self.lin_pair_out, self.pair_norm, self.norm1, self.norm2, self.act, self.mlp):
             reset(module)
 
     def forward(self, x: Tensor, pair_index: Tensor, pair_attr: Tensor, degree: Tensor) -> tuple[Tensor, Tensor]:

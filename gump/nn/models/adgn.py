@@ -84,9 +84,8 @@ class ADGN(torch.nn.Module):
 
     def reset_parameters(self) -> None:
         """Draws new weights."""
-        for module in (self.encoder, self.convs, self.lin):
-            if module is not None:
-                reset(module)
+        for module in (self.encoder, self.convs, *(conv.act for conv in self.convs), self.lin):
+            reset(module)
 
     def forward(
         self,

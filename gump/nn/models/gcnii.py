@@ -77,9 +77,8 @@ class GCNII(torch.nn.Module):
 
     def reset_parameters(self) -> None:
         """Draws new weights."""
-        for module in (self.encoder, self.convs, self.norms, self.lin):
-            if module is not None:
-                reset(module)
+        for module in (self.encoder, self.convs, self.norms, self.act, self.lin):
+            reset(module)
 
     def base_parameters(self) -> list[torch.nn.Parameter]:
         """The weights of the convolutions, to which the authors give a weight decay of their own (on Cora 0.01, the others 5e-4): a trainer's

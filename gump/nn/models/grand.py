@@ -88,9 +88,8 @@ class GRAND(torch.nn.Module):
 
     def reset_parameters(self) -> None:
         """Draws new weights."""
-        for module in (self.encoder, self.lin_query, self.lin_key, self.lin):
-            if module is not None:
-                reset(module)
+        for module in (self.encoder, self.lin_query, self.lin_key, self.act, self.lin):
+            reset(module)
         for parameter in (self.rate, self.source):
             if parameter is not None:
                 torch.nn.init.zeros_(parameter)

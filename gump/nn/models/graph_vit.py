@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch_geometric.nn.inits import reset
 from torch_geometric.nn.resolver import activation_resolver
 
 from gump.nn.arguments import check_counts, check_name
@@ -120,8 +121,8 @@ class _AttentionLayer(torch.nn.Module):
         self.act, self.dropout = activation_resolver(act), torch.nn.Dropout(dropout)
 
     def reset_parameters(self) -> None:
-        for module in (self.attention_norm, self.mlp_norm, self.query_key_value, self.out, self.lin1, self.lin2):
-            module.reset_parameters()
+        for module in (self.attention_norm, self.mlp_norm, self.query_key_value, self.out, self.lin1, self.act, self.lin2):
+            reset(module)
 
     def forward(self, tokens: Tensor, has_vertices: Tensor, weight: Tensor | None) -> Tensor:
         split = self.query_key_value(self.attention_norm(tokens)).unflatten(-1, (3, self.heads, -1))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 from torch_geometric.nn import MLP
+from torch_geometric.nn.inits import reset
 from torch_geometric.nn.resolver import activation_resolver
 
 from gump.line_graph import EulerianLineGraph
@@ -128,9 +129,8 @@ class NBAGNN(torch.nn.Module):
 
     def reset_parameters(self) -> None:
         """Draws new weights."""
-        for module in (self.encoder, self.start, *self.lins, *self.edge_lins, *self.norms, self.readout, self.lin):
-            if module is not None:
-                module.reset_parameters()
+        for module in (self.encoder, self.start, *self.lins, *self.edge_lins, *self.norms, self.act, self.readout, self.lin):
+            reset(module)
 
     def forward(
         self,

@@ -87,9 +87,8 @@ class OrthoGCN(torch.nn.Module):
 
     def reset_parameters(self) -> None:
         """Draws new weights."""
-        for module in (self.encoder, self.norms, self.lin):
-            if module is not None:
-                reset(module)
+        for module in (self.encoder, self.norms, self.act, self.lin):
+            reset(module)
         for weight in self.weight:
             torch.nn.init.xavier_uniform_(weight)
         torch.nn.init.zeros_(self.bias)

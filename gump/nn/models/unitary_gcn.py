@@ -88,9 +88,8 @@ class UnitaryGCN(torch.nn.Module):
 
     def reset_parameters(self) -> None:
         """Draws new weights."""
-        for module in (self.encoder, self.convs, self.norms, self.lin):
-            if module is not None:
-                reset(module)
+        for module in (self.encoder, self.convs, self.norms, self.act, self.lin):
+            reset(module)
 
     def forward(
         self,

@@ -335,3 +335,13 @@ def test_sizes_of_which_nothing_can_be_made_are_refused_in_words(name: str, argu
     for wrong, message in ((0, "must be at least 1 (got 0)"), (1.5, "must be an integer (got 1.5)")):
         with pytest.raises(ValueError, match=re.escape(f"'{argument}' {message}")):
             getattr(models, name)(**{**sizes, argument: wrong})
+
+
+@pytest.mark.parametrize("name", ENCODERS)
+def test_resetting_draws_what_a_nonlinearity_has_learned_too(name: str) -> None:
+    model = getattr(models, name)(in_channels=3, hidden_channels=8, num_layers=2, out_channels=2, act="prelu")
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.fill_(7)
+    model.reset_parameters()
+    assert not [name for name, parameter in model.named_parameters() if bool((parameter == 7).all())]
