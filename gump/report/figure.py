@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import itertools
 import math
+import textwrap
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +18,12 @@ from gump.report.style import COLORS, LINES, MARKERS, STYLE, spread_ticks
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+NAME = 40
+"""The most letters of a row's name in one line."""
+
+HANDLE, LETTER, LINE = 0.6, 0.08, 0.18
+"""What takes room in a legend, in inches: the sample of a line with the space around it, a letter across, and a line of text from top to bottom."""
 
 
 def bar_figure(frame: pd.DataFrame, rule: str = SELECTED) -> Figure:
@@ -38,7 +46,12 @@ def bar_figure(frame: pd.DataFrame, rule: str = SELECTED) -> Figure:
     datasets = list(dict.fromkeys(frame["dataset"]))
     with matplotlib.rc_context(STYLE):
         figure = Figure(layout="constrained")
-        panels = _panels(figure, len(datasets), columns=5, width=2.3, height=1.0 + 0.42 * len(rows), share=True)
+        names = [textwrap.fill(method, NAME) + (f"\n{textwrap.fill(setting, NAME)}" if setting else "") for method, setting in rows]
+        lines = [line for name in names for line in name.split("\n")]
+        height = 1.0 + max(0.42, 0.16 * max(name.count("\n") + 1 for name in names)) * len(rows)
+        panels = _panels(
+            figure, len(datasets), columns=5, width=2.3, height=height, share=True, beside=LETTER * max(map(len, lines))
+        )
         for axes, dataset in zip(panels, datasets, strict=True):
             for _, row in frame[frame["dataset"] == dataset].iterrows():
                 y, ours = rows.index((row["method"], row["setting"])), row[f"{rule}_mean"]
@@ -58,7 +71,7 @@ def bar_figure(frame: pd.DataFrame, rule: str = SELECTED) -> Figure:
                             markerfacecolor="white",
                         )
             axes.set(title=dataset, xlabel=_axis_label(frame, dataset), ylim=(len(rows) - 0.5, -0.5))
-            axes.set_yticks(range(len(rows)), [f"{method}\n{setting}" if setting else method for method, setting in rows])
+            axes.set_yticks(range(len(rows)), names)
             axes.grid(visible=False, axis="y")
         _explain(figure)
     return figure
@@ -89,7 +102,7 @@ def curve_figure(frame: pd.DataFrame, x: str, chance: float | None = None, rule:
     with matplotlib.rc_context(STYLE):
         figure = Figure(layout="constrained")
         one_measure = points["metric"].nunique() == 1
-        panels = _panels(figure, len(datasets), columns=3, width=3.4, height=2.6 + 0.18 * len(lines) / 2, share=one_measure)
+        panels = _panels(figure, len(datasets), columns=3, width=3.4, height=2.6, share=one_measure, beside=1.2)
         for axes, dataset in zip(panels, datasets, strict=True):
             for line, (color, dashes, marker) in looks.items():
                 part = points[(points["dataset"] == dataset) & (points["line"] == line)].sort_values("x", kind="stable")
@@ -103,8 +116,7 @@ def curve_figure(frame: pd.DataFrame, x: str, chance: float | None = None, rule:
                 axes.axhline(chance, color="0.5", linestyle=":", linewidth=1.0, label="chance")
             axes.set(title=dataset, xlabel=x, ylabel=_axis_label(points, dataset))
             spread_ticks(axes, list(points["x"]))
-        handles, labels = panels[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=2)
+        _legend_below(figure, *panels[0].get_legend_handles_labels())
     return figure
 
 
@@ -155,14 +167,25 @@ def _axis_label(frame: pd.DataFrame, dataset: str) -> str:
     return f"{metric} (%)" if metric in PERCENT else str(metric)
 
 
-def _panels(figure: Figure, number: int, columns: int, width: float, height: float, share: bool) -> list[Any]:
-    """Lays out panels in rows of at most so many, each of a size in inches, and makes the figure as large as they need."""
+def _panels(figure: Figure, number: int, columns: int, width: float, height: float, share: bool, beside: float) -> list[Any]:
+    """Lays out panels in rows of at most so many, each of a size in inches, and makes the figure as large as they and what is beside them need."""
     num_rows, num_columns = math.ceil(number / columns), min(number, columns)
-    figure.set_size_inches(1.2 + width * num_columns, 0.4 + height * num_rows)
+    figure.set_size_inches(beside + width * num_columns, 0.4 + height * num_rows)
     panels = list(figure.subplots(num_rows, num_columns, sharey=share, squeeze=False).flat)
     for axes in panels[number:]:
         axes.remove()
     return panels[:number]
+
+
+def _legend_below(figure: Figure, handles: Sequence[Any], labels: Sequence[str]) -> None:
+    """Puts a legend below the panels, in as many columns as labels leave room for, long ones in several lines, and makes the figure higher by it."""
+    width, height = figure.get_size_inches()
+    fitting = {columns: int((width / columns - HANDLE) / LETTER) for columns in (3, 2, 1)}
+    columns = next((columns for columns, room in fitting.items() if max(map(len, labels)) <= room), 1)
+    wrapped = [textwrap.fill(label, fitting[columns]) for label in labels]
+    num_lines = sum(label.count("\n") + 1 for label in wrapped) / columns
+    figure.set_size_inches(width, height + LINE * math.ceil(num_lines))
+    figure.legend(handles, wrapped, loc="outside lower center", ncols=columns)
 
 
 def _explain(figure: Figure) -> None:

@@ -138,14 +138,16 @@ SECTIONS = (
         "Coins on crossed rings",
         "crossed",
         remark="GCN-GUMP with random features on crossed rings, as in *Transfer over a distance*, but for the coin. Columns are numbers of "
-        "vertices; the distance is half of them, and there is a layer more than that.",
+        "vertices; the distance is half of them, and there is a layer more than that. Against `model.beta` it is 28 vertices: how far the coin may "
+        "leave Grover's and, without the projection, how far it may be from orthogonal.",
     ),
     Section(
         "Coins on clique paths",
         "clique",
         remark="GCN-GUMP with random features on clique paths, as in *Transfer over a distance*, with ten times the graphs to learn from, or as many "
         "steps on those that there are. Columns are numbers of vertices, half of them in the clique; there are as many layers as steps from "
-        "source to target. Written after one run with 12 vertices and the bounded coin was known. Seeds share one draw of the graphs.",
+        "source to target. Against `model.beta` it is 12 vertices: without the projection, how far the coin may be from orthogonal. Written after "
+        "one run with 12 vertices and the bounded coin was known. Seeds share one draw of the graphs.",
     ),
     Section(
         "Link prediction",

@@ -1,3 +1,4 @@
+import itertools
 import os
 import subprocess
 import sys
@@ -7,6 +8,7 @@ from xml.etree import ElementTree
 
 import pandas as pd
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 import gump.record
 from gump.report.figure import bar_figure, curve_figure, save_figure
@@ -97,6 +99,15 @@ def test_bars_show_every_number_and_its_intervals(bars: pd.DataFrame) -> None:
     assert {1.53, 7.61, round(row["loss_interval"], 2), round(row["loss_corrected"], 2)} == widths
 
 
+def test_long_names_of_rows_leave_room_for_the_numbers(bars: pd.DataFrame) -> None:
+    figure = bar_figure(bars.assign(method=[f"{method}, {12 * 'a name that goes on, '}" for method in bars["method"]]))
+    FigureCanvasAgg(figure).draw()
+    assert all(axes.get_window_extent().width > 100 for axes in figure.axes)
+    assert all(label.get_window_extent().x0 >= 0 for label in figure.axes[0].get_yticklabels())
+    edges = sorted((label.get_window_extent().y0, label.get_window_extent().y1) for label in figure.axes[0].get_yticklabels())
+    assert all(below[1] <= above[0] for below, above in itertools.pairwise(edges))
+
+
 def test_curves_show_means_and_bands_and_differ_without_color(points: pd.DataFrame) -> None:
     axes = curve_figure(points, "dataset.num_nodes", chance=20).axes[0]
     lines = {line.get_label(): line for line in axes.lines}
@@ -108,6 +119,19 @@ def test_curves_show_means_and_bands_and_differ_without_color(points: pd.DataFra
     assert len({line.get_linestyle() for line in lines.values()}) == 3
     band = axes.collections[0].get_paths()[0].vertices[:, 1]
     assert (band.min(), band.max()) == (0, 100)  # 50 ± 99 is cut where accuracy ends
+
+
+@pytest.mark.parametrize("name", ["GCN", "GCN-GUMP with a name of middling length", "GCN-GUMP, " + 12 * "a name that goes on, "])
+def test_no_name_is_cut_off_and_none_takes_the_room_of_the_panels(points: pd.DataFrame, name: str) -> None:
+    figure = curve_figure(points.assign(line=[f"{name} {line}" for line in points["line"]]), "dataset.num_nodes", chance=20)
+    FigureCanvasAgg(figure).draw()
+    [legend], frame = figure.legends, figure.bbox
+    box = legend.get_window_extent()
+    assert frame.x0 <= box.x0
+    assert box.x1 <= frame.x1
+    assert frame.y0 <= box.y0
+    assert box.y1 <= min(axes.get_window_extent().y0 for axes in figure.axes)
+    assert all(axes.get_window_extent().height > 100 for axes in figure.axes)
 
 
 def test_curves_over_a_wide_range_have_a_logarithmic_axis(runs: Any) -> None:
