@@ -197,4 +197,4 @@ def _explain(figure: Figure) -> None:
         Line2D([], [], color="0.45", linewidth=0.8),
         Line2D([], [], color="0.35", marker="D", markerfacecolor="white", linewidth=0.8),
     ]
-    figure.legend(handles, ["ours", "ours, corrected interval", "published"], loc="outside lower center", ncols=3)
+    _legend_below(figure, handles, ["ours", "ours, corrected interval", "published"])

@@ -9,6 +9,8 @@ from xml.etree import ElementTree
 import pandas as pd
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.legend import Legend
 
 import gump.record
 from gump.report.figure import bar_figure, curve_figure, save_figure
@@ -40,6 +42,14 @@ def points(runs: Any) -> pd.DataFrame:
             )
         ]
     )
+
+
+def _assert_inside(legend: Legend, figure: Figure) -> None:
+    box = legend.get_window_extent()
+    assert figure.bbox.x0 <= box.x0
+    assert box.x1 <= figure.bbox.x1
+    assert figure.bbox.y0 <= box.y0
+    assert box.y1 <= min(axes.get_window_extent().y0 for axes in figure.axes)
 
 
 def test_files_are_the_same_byte_for_byte(bars: pd.DataFrame, points: pd.DataFrame, tmp_path: Path) -> None:
@@ -99,13 +109,16 @@ def test_bars_show_every_number_and_its_intervals(bars: pd.DataFrame) -> None:
     assert {1.53, 7.61, round(row["loss_interval"], 2), round(row["loss_corrected"], 2)} == widths
 
 
-def test_long_names_of_rows_leave_room_for_the_numbers(bars: pd.DataFrame) -> None:
-    figure = bar_figure(bars.assign(method=[f"{method}, {12 * 'a name that goes on, '}" for method in bars["method"]]))
+@pytest.mark.parametrize("name", ["", ", " + 12 * "a name that goes on, "])
+def test_names_of_rows_leave_room_for_the_numbers(bars: pd.DataFrame, name: str) -> None:
+    figure = bar_figure(bars[bars["dataset"] == "MUTAG"].assign(method=lambda frame: frame["method"] + name))
     FigureCanvasAgg(figure).draw()
-    assert all(axes.get_window_extent().width > 100 for axes in figure.axes)
-    assert all(label.get_window_extent().x0 >= 0 for label in figure.axes[0].get_yticklabels())
-    edges = sorted((label.get_window_extent().y0, label.get_window_extent().y1) for label in figure.axes[0].get_yticklabels())
-    assert all(below[1] <= above[0] for below, above in itertools.pairwise(edges))
+    [axes], [legend] = figure.axes, figure.legends
+    names = sorted((box.y0, box.y1, box.x0) for box in (label.get_window_extent() for label in axes.get_yticklabels()))
+    assert axes.get_window_extent().width > 100
+    assert min(left for _, _, left in names) >= 0
+    assert all(below[1] <= above[0] for below, above in itertools.pairwise(names))
+    _assert_inside(legend, figure)
 
 
 def test_curves_show_means_and_bands_and_differ_without_color(points: pd.DataFrame) -> None:
@@ -125,12 +138,8 @@ def test_curves_show_means_and_bands_and_differ_without_color(points: pd.DataFra
 def test_no_name_is_cut_off_and_none_takes_the_room_of_the_panels(points: pd.DataFrame, name: str) -> None:
     figure = curve_figure(points.assign(line=[f"{name} {line}" for line in points["line"]]), "dataset.num_nodes", chance=20)
     FigureCanvasAgg(figure).draw()
-    [legend], frame = figure.legends, figure.bbox
-    box = legend.get_window_extent()
-    assert frame.x0 <= box.x0
-    assert box.x1 <= frame.x1
-    assert frame.y0 <= box.y0
-    assert box.y1 <= min(axes.get_window_extent().y0 for axes in figure.axes)
+    [legend] = figure.legends
+    _assert_inside(legend, figure)
     assert all(axes.get_window_extent().height > 100 for axes in figure.axes)
 
 
