@@ -112,8 +112,7 @@ def test_widths_are_told(network):
 @pytest.mark.parametrize("argument", ["num_layers", "hidden_channels", "num_patch_layers"])
 def test_there_must_be_layers_and_channels(network, argument):
     arguments = {"in_channels": 3, "hidden_channels": 8, "num_layers": 1}
-    name = "num_layers" if argument == "num_patch_layers" else argument
-    with pytest.raises(ValueError, match=rf"'{name}' must be at least 1 \(got 0\)"):
+    with pytest.raises(ValueError, match=rf"'{argument}' must be at least 1 \(got 0\)"):
         network(**arguments | {argument: 0})
 
 
