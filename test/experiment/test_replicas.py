@@ -34,6 +34,7 @@ MODELS: dict[str, dict[str, Any]] = {
     "GUMP with edge attributes": {"kind": "GUMP", "edge_dim": 2, "norm": "layer"},
     "GIN-GUMP on categories": {"kind": "GUMP", "conv": "gin", "base": "gin", "edge_dim": 3},
     "GCNII-GUMP": {"kind": "GUMP", "conv": "gcnii"},
+    "GCNII-GUMP, linear without weights": {"kind": "GUMP", "conv": "gcnii", "linear": True, "theta": 0.0, "norm": "none"},
     "GCN": {"kind": "MPNN", "norm": "batch"},
     "GIN": {"kind": "MPNN", "conv": "gin"},
     "GCNII": {"kind": "GCNII"},

@@ -26,13 +26,21 @@ class ArcGCNIIConv(torch.nn.Module):
     turn and cancels the rest. Of states that are made of vertex features, that is under the Grover coin the slow variation which neighbors have in
     common: what smoothing is to a GCN, but by an amount that at such depths only :math:`\alpha` sets. It keeps circulations around cycles, too.
 
+    What vertices read of a walk with the Grover coin are Chebyshev polynomials of the random walk :math:`\mathbf{P} = \mathbf{D}^{-1} \mathbf{A}`:
+    the mean of :math:`\mathbf{U}^l \mathbf{H}` over the arcs that arrive is :math:`T_l(\mathbf{P}) \mathbf{X}` for :math:`\mathbf{h}_{(i, j)} =
+    \mathbf{x}_j`, and :math:`T_{l - 1}(\mathbf{P}) \mathbf{X}` for :math:`\mathbf{h}_{(i, j)} = \mathbf{x}_i`. So the sum above is a filter that
+    takes :math:`\cos \omega`, an eigenvalue of :math:`\mathbf{P}`, to :math:`\sum_l \alpha (1 - \alpha)^l \cos l \omega`, which is a half near
+    :math:`\omega = \alpha`: :math:`s` steps keep what is slower than :math:`1 / s`, where :math:`s` averages keep what is slower than :math:`1 /
+    \sqrt{s}`. ``GUMP(linear=True)`` computes it.
+
     Where the widths differ there is no identity to stay near, and the layer is :math:`\mathbf{U} \mathbf{H} \mathbf{W}`.
 
     Args:
         in_channels: Width of the arc states.
         out_channels: Width of the result.
         alpha: The share of the first states.
-        theta: How far the weights of the layers are from the identity; they get nearer as :math:`1 / k`.
+        theta: How far the weights of the layers are from the identity; they get nearer as :math:`1 / k`. With zero there are none where the widths
+            are equal.
         layer: The number :math:`k`, which is 1 for the first layer that mixes in :math:`\mathbf{H}^{(1)}`.
 
     Shapes:
@@ -49,11 +57,12 @@ class ArcGCNIIConv(torch.nn.Module):
             raise ValueError(f"'theta' must be finite and not negative (got {theta})")
         check_counts(1, layer=layer)
         self.alpha, self.beta = alpha, math.log(theta / layer + 1)
-        self.lin = ArcLinear(in_channels, out_channels, bias=False)
+        self.lin = ArcLinear(in_channels, out_channels, bias=False) if self.beta > 0 or in_channels != out_channels else None
 
     def reset_parameters(self) -> None:
-        """Draws new weights."""
-        self.lin.reset_parameters()
+        """Draws new weights, if there are any."""
+        if self.lin is not None:
+            self.lin.reset_parameters()
 
     def forward(
         self,
@@ -64,12 +73,13 @@ class ArcGCNIIConv(torch.nn.Module):
     ) -> Tensor:
         """Propagates, mixes in ``first``, if there is such a thing yet, and transforms; ``act`` is the nonlinearity that follows, if any."""
         check_propagation(propagate, h)
-        h = input_of(self.lin, h)
-        if self.lin.in_features != self.lin.out_features:
+        if self.lin is not None and self.lin.in_features != self.lin.out_features:
+            h = input_of(self.lin, h)
             h = self.lin.product(h) if isinstance(h, ArcFeatures) else self.lin(h)
             out = propagate(h)  # with which the weights commute
         else:
             mixed = propagate(h.dense() if isinstance(h, ArcFeatures) else h)
-            mixed = mixed if first is None else torch.lerp(mixed, first.to(mixed.dtype), self.alpha)
-            out = torch.lerp(mixed, self.lin(mixed).to(mixed.dtype), self.beta)
+            out = mixed if first is None else torch.lerp(mixed, first.to(mixed.dtype), self.alpha)
+            if self.lin is not None:
+                out = torch.lerp(out, self.lin(out).to(out.dtype), self.beta)
         return out if act is None else act(out)

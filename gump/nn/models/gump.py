@@ -95,6 +95,9 @@ class GUMP(torch.nn.Module):
         max_block: The degree above which a vertex is a hub, whose coin is kept in a form of linear size. With bilinear scores it is a
             matter of speed alone; with additive ones hubs use bilinear ones all the same.
         act: The nonlinearity, by its name in torch.
+        linear: Whether the layers on arcs have no nonlinearity. A ReLU drops what arrives with the other sign, by which waves cancel each other;
+            without it, and with ``conv="gcnii", theta=0, norm=None``, the layers are a filter of vertex features whose width ``alpha`` sets, see
+            :class:`gump.nn.ArcGCNIIConv`.
         norm: ``"layer"``, ``"batch"`` or none, applied before the nonlinearity to arc states and to the base GNN's result. Coins answer to
             features of order one; without a norm they stay close to the Grover coin at first.
         base_norm: The same for the inside of the base GNN.
@@ -141,6 +144,7 @@ class GUMP(torch.nn.Module):
         score_rank: int = SCORE_RANK,
         max_block: int = MAX_BLOCK,
         act: str = "relu",
+        linear: bool = False,
         norm: str | None = "batch",
         base_norm: str | None = "batch",
         residual: bool = False,
@@ -164,16 +168,17 @@ class GUMP(torch.nn.Module):
         check_counts(0, num_base_layers=num_base_layers, edge_dim=edge_dim)
         if norm is None:
             _warn_of_growth(dropout, num_layers, alpha if conv == "gcnii" else 0.0)
-            if orthogonal_weights and act == "relu" and conv in ("gcn", "graph") and not residual:
+            if orthogonal_weights and act == "relu" and not linear and conv in ("gcn", "graph") and not residual:
                 _warn_of_decay(num_layers)
         self.in_channels, self.hidden_channels, self.num_layers = in_channels, hidden_channels, num_layers
         self.out_channels = 2 * hidden_channels if out_channels is None else out_channels
         self.conv, self.base, self.num_base_layers = conv, base if num_base_layers > 0 else None, num_base_layers
         self.edge_dim, self.directed = edge_dim, directed
-        self.residual, self.checkpoint = residual, checkpoint
+        self.residual, self.linear, self.checkpoint = residual, linear, checkpoint
         if act is None:
             raise ValueError("'act' must be the name of a nonlinearity (got None)")
         self.act = activation_resolver(act)
+        self.arc_act = torch.nn.Identity() if linear else self.act
         self.dropout, self.base_dropout = torch.nn.Dropout(dropout), torch.nn.Dropout(base_dropout)
         if self.base is None:
             self.encoder: torch.nn.Module = torch.nn.Linear(in_channels, hidden_channels)
@@ -201,7 +206,8 @@ class GUMP(torch.nn.Module):
             max_block=max_block,
         )
         widths = [arc_channels] + [hidden_channels] * num_layers
-        inner: dict[str, Any] = {"gin": {"act": self.act}, "gcnii": {"alpha": alpha, "theta": theta}}.get(conv, {})
+        settings: dict[str, dict[str, Any]] = {"gin": {"act": self.arc_act}, "gcnii": {"alpha": alpha, "theta": theta}}
+        inner = settings.get(conv, {})
         self.convs = torch.nn.ModuleList()
         for k, pair in enumerate(itertools.pairwise(widths)):
             self.convs.append(CONVS[conv](*pair, **inner, **({"layer": k} if conv == "gcnii" and k else {})))
@@ -222,13 +228,13 @@ class GUMP(torch.nn.Module):
         return [*self.encoder.parameters(), *self.base_norm.parameters()]
 
     def reset_parameters(self) -> None:
-        """Draws new weights. Those of the layers keep the energy of a signal that passes through them and a ReLU (He et al.), but for the GCNII
-        flavor, which mixes them with the identity, and orthogonal ones, which keep it without the ReLU."""
+        """Draws new weights. Those of the layers keep the energy of a signal that passes through them and a ReLU (He et al.), if there is a
+        nonlinearity, but for the GCNII flavor, which mixes them with the identity, and orthogonal ones, which keep it without the ReLU."""
         for module in (self.encoder, self.base_norm, self.coin, *self.convs, *self.norms, self.lin):
             if module is not None:
                 module.reset_parameters()
         for layer in self._linear_layers():
-            weight = torch.nn.init.kaiming_normal_(torch.empty_like(layer.weight), nonlinearity="relu")
+            weight = torch.nn.init.kaiming_normal_(torch.empty_like(layer.weight), nonlinearity="linear" if self.linear else "relu")
             with torch.no_grad():
                 if is_parametrized(layer):
                     layer.weight = torch.linalg.qr(weight.t())[0].t()
@@ -393,9 +399,9 @@ class GUMP(torch.nn.Module):
 
         def run(h: Tensor | ArcFeatures) -> Tensor:
             if isinstance(self.norms[k], NoNorm):
-                out = self.convs[k](h, propagate, self.act, **given)
+                out = self.convs[k](h, propagate, self.arc_act, **given)
             else:
-                out = normalized(self.norms[k], self.act, self.convs[k](h, propagate, **given), mask)
+                out = normalized(self.norms[k], self.arc_act, self.convs[k](h, propagate, **given), mask)
             return out if k == 0 else self.dropout(out)
 
         return checkpoint(run, h, use_reentrant=False) if self.checkpoint and self.training else run(h)

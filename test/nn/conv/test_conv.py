@@ -8,7 +8,7 @@ from graphs import SYMMETRIC, random_graph
 from torch.nn.utils.prune import identity, random_unstructured
 
 from gump import EulerianLineGraph
-from gump.nn import ArcFeatures, Propagation, conv
+from gump.nn import ArcFeatures, Coin, Propagation, conv, mean_of_incoming
 
 GRAPHS = {**SYMMETRIC, "random": random_graph(0)}
 LAYERS = pytest.mark.parametrize("name", [name for name in conv.__all__ if name.startswith("Arc")])
@@ -109,6 +109,7 @@ def test_many_layers_of_the_gcnii_flavor_without_weights_are_a_resolvent_of_the_
     ]
     propagate, alpha = Propagation(grover, line_graph), 0.2
     layer = layer_of("ArcGCNIIConv", 3, 3, alpha=alpha, theta=0.0)
+    assert not list(layer.parameters())
     h = first = torch.randn(line_graph.num_arcs, 3, dtype=torch.float64)
     for _ in range(200):
         h = layer(h, propagate, first=first)
@@ -116,6 +117,24 @@ def test_many_layers_of_the_gcnii_flavor_without_weights_are_a_resolvent_of_the_
     resolvent = alpha * torch.linalg.inv(identity - (1 - alpha) * propagate.matrix().to_dense())
     torch.testing.assert_close(h, resolvent @ first)
     torch.testing.assert_close(resolvent.sum(1), torch.ones(line_graph.num_arcs, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_vertices_read_chebyshev_polynomials_of_the_random_walk_from_a_walk_with_the_grover_coin(name):
+    edge_index, num_nodes = GRAPHS[name]
+    line_graph = EulerianLineGraph.from_edge_index(edge_index, num_nodes)
+    x = torch.randn(num_nodes, 3, dtype=torch.float64)
+    features = ArcFeatures(x, line_graph)
+    coin = Coin(6, kind="grover")
+    propagate = Propagation(coin(x, line_graph), line_graph, hubs=coin.hubs(x, line_graph))
+    adjacency = torch.zeros(num_nodes, num_nodes, dtype=torch.float64)
+    adjacency[line_graph.arcs[0], line_graph.arcs[1]] = 1
+    walk, joined = adjacency / adjacency.sum(1, keepdim=True).clamp(min=1), adjacency.sum(1) > 0
+    state, before, now = features.dense(), walk @ x, x  # T_-1 = T_1
+    for _ in range(6):
+        state, before, now = propagate(state), now, 2 * walk @ now - before
+        read = mean_of_incoming(state, line_graph)
+        torch.testing.assert_close(read[joined], torch.cat([before, now], dim=1)[joined])
 
 
 @LAYERS

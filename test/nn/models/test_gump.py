@@ -115,6 +115,40 @@ def test_three_layers_of_the_gcnii_flavor_are_the_formula_with_first_states_from
     assert (last[0] - h).abs().max() < 1e-12
 
 
+def test_a_linear_walk_without_weights_is_a_filter_of_vertex_features() -> None:
+    edge_index, num_nodes = random_graph(2)
+    torch.manual_seed(0)
+    x = torch.randn(num_nodes, 3).double()
+    settings: dict[str, Any] = {"conv": "gcnii", "base": None, "norm": None, "coin": "grover", "alpha": 0.3, "theta": 0.0}
+    model = GUMP(3, 8, 5, linear=True, **settings).double()
+    source, target = EulerianLineGraph.from_edge_index(edge_index, num_nodes).arcs
+    adjacency = torch.zeros(num_nodes, num_nodes).double()
+    adjacency[source, target] = 1
+    walk = adjacency / adjacency.sum(1, keepdim=True).clamp(min=1)
+    x0, weight = model.encoder(x), model.convs[0].lin.weight
+    polynomials = [x0, walk @ x0]
+    while len(polynomials) < 6:
+        polynomials.append(2 * walk @ polynomials[-1] - polynomials[-2])
+    amounts = [0.3, 0.3 * 0.7, 0.3 * 0.7**2, 0.3 * 0.7**3, 0.7**4]
+    pairs = [torch.cat(pair, dim=1) for pair in itertools.pairwise(polynomials)]
+    expected = sum(amount * pair @ weight.t() for amount, pair in zip(amounts, pairs, strict=True))
+    joined = adjacency.sum(1) > 0
+    assert (model(x, edge_index)[:, 8:] - expected)[joined].abs().max() < 1e-12
+    assert (GUMP(3, 8, 5, **settings).double()(x, edge_index)[:, 8:] >= 0).all(), "with the nonlinearity"
+
+
+@pytest.mark.parametrize("conv", CONVS)
+def test_layers_of_a_linear_model_keep_the_energy_of_a_signal_at_first(conv: str) -> None:
+    torch.manual_seed(0)
+    weights = [
+        layer.weight
+        for layer in GUMP(3, 200, 3, conv=conv, linear=True, theta=0.5).convs.modules()
+        if isinstance(layer, torch.nn.Linear)
+    ]
+    for weight in weights:
+        assert abs(float(weight.var() * weight.size(1)) - 1) < 0.05
+
+
 @pytest.mark.parametrize(("conv", "coin"), list(itertools.product(CONVS, ["bounded", "polar", "newton_schulz"])))
 def test_a_hundred_layers_stay_finite(conv: str, coin: str) -> None:
     edge_index, num_nodes = ring(20)

@@ -26,6 +26,7 @@ SETTINGS: dict[str, tuple[Graph, dict[str, Any]]] = {
     **{conv: (random_graph(0), {"conv": conv, "base": None if conv == "gcnii" else conv}) for conv in CONVS},
     **{coin: (clique(4), {"coin": coin}) for coin in ("polar", "newton_schulz", "near_identity", "perturbed", "scores", "grover")},
     "bilinear": (random_graph(1), {"scores": "bilinear", "norm": "layer", "base_norm": None, "jk": "weighted", "act": "gelu"}),
+    "linear": (random_graph(0), {"conv": "gcnii", "theta": 0.0, "linear": True, "norm": None}),
     "hub": (HUB, {"max_block": 4}),
     "grover hub": (HUB, {"max_block": 4, "coin": "grover"}),
     "directed": (random_graph(2), {"directed": True, "edge_dim": 2, "residual": True}),
