@@ -63,6 +63,10 @@ def coin_report(model: Any, x: Tensor, edge_index: Tensor, **kwargs: Any) -> Coi
             f"{int(start.line_graph.block_vertices[-1])} has degree {start.line_graph.max_degree:,}); raise 'max_block' to measure hubs as blocks"
         )
     scores = model.coin.scores(*start)
+    if not all(bool(block.isfinite().all()) for block in scores):
+        raise ValueError(
+            "scores of coins must be finite (got NaN or infinity): look for such numbers in 'x' and in the weights of 'model'"
+        )
     rank, error, from_grover, from_polar = [], [], [], []
     for block in scores:
         coin, degree = model.coin.project(block), block.size(-1)

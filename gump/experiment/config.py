@@ -20,6 +20,9 @@ from gump.experiment.settings import bind, blaming, suggestion
 from gump.experiment.training import Training, shared
 from gump.record import title_of
 
+LONGEST_NAME = 255
+"""The longest name that common file systems give to a folder, in bytes."""
+
 SETTABLE = ("dataset", "protocol", "model", "head", "embedding", "train", "transform")
 WHEN = ("once", "batch")
 """When a transform is applied: to all graphs beforehand, which the cache then keeps, or to those of a batch whenever it is made."""
@@ -171,6 +174,11 @@ def _published(
 def _make(name: str, tables: Mapping[str, Any], changes: Mapping[str, Any]) -> Config:
     changed = _changed(tables, changes)
     variant = ",".join(f"{key}={value}" for key, value in changes.items())
+    if len(variant.encode()) > LONGEST_NAME:
+        raise ValueError(
+            f"what is set otherwise than in the file must take at most {LONGEST_NAME} bytes, as it names the folder of the records (got "
+            f"{len(variant.encode())}: {variant[:40]}…); write some of it into the configuration"
+        )
     before, after = (each.get("dataset", {}) for each in (tables, changed))
     published = tables.get("published", {}) if all(before.get(key) == after.get(key) for key in DATA) else {}
     return Config(name, complete(changed), variant.replace("/", "_"), published)

@@ -84,6 +84,12 @@ def test_coins_without_scores_and_graphs_without_coins_are_refused() -> None:
         coin_report(MPNN(3, 8, 2), torch.randn(num_nodes, 3), edge_index)
 
 
+def test_features_that_are_no_numbers_are_named_as_the_cause() -> None:
+    edge_index, num_nodes = random_graph(0)
+    with pytest.raises(ValueError, match=r"scores of coins must be finite \(got NaN or infinity\): look for such numbers in 'x'"):
+        coin_report(GUMP(3, 8, 2).eval(), torch.randn(num_nodes, 3).index_fill(0, torch.tensor([1]), torch.nan), edge_index)
+
+
 def test_hubs_are_refused_with_the_way_to_measure_them() -> None:
     edge_index, num_nodes = clique(5)
     with pytest.raises(

@@ -227,6 +227,15 @@ def test_overrides_of_what_is_no_setting_are_refused(key: str) -> None:
         make_configs("a", tiny_tables(), {key: 1})
 
 
+def test_more_overrides_than_a_folder_can_be_named_after_are_refused() -> None:
+    longest = 10 ** (254 - len("dataset.seed="))
+    assert len(make_configs("a", tiny_tables(), {"dataset.seed": longest})[0].variant) == 255
+    with pytest.raises(
+        ValueError, match=r"must take at most 255 bytes, .* \(got 256: dataset\.seed=10+…\); write some of it into the conf"
+    ):
+        make_configs("a", tiny_tables(), {"dataset.seed": 10 * longest})
+
+
 def test_errors_name_the_file(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"none\.toml does not exist; it should be a configuration such as"):
         load_config(tmp_path / "none.toml")
