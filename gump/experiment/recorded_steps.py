@@ -90,8 +90,12 @@ class RecordedSteps:
             need = functools.reduce(Layout.joined, of_size)
             if not layouts[-1].holds(need):
                 layouts[-1] = need.larger(SPARE).joined(layouts[-1])
-                self._recorded.clear()  # all of them, since a larger one finds no room in the memory of smaller ones
-                self._pool = None
+                self.forget()  # all of them, since a larger one finds no room in the memory of smaller ones
+
+    def forget(self) -> None:
+        """Drops all recordings, with their memory. Layouts stay."""
+        self._recorded.clear()
+        self._pool = None
 
     def state_dict(self) -> list[tuple[str, int, list[tuple[int, ...]]]]:
         """The layouts. What dropout draws depends on them, so a run that goes on needs those that it had."""
@@ -100,8 +104,7 @@ class RecordedSteps:
     def load_state_dict(self, state: Iterable[tuple[str, int, list[tuple[int, ...]]]]) -> None:
         """Takes the layouts that were."""
         self.layouts = {(name, size): [Layout(self.store.degrees, tuple(room)) for room in rooms] for name, size, rooms in state}
-        self._recorded.clear()
-        self._pool = None
+        self.forget()
 
     def __call__(self, name: str, index: Tensor) -> Tensor:
         """Runs a step on a batch for which room was made.

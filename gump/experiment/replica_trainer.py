@@ -35,15 +35,24 @@ SAVING = 0.03
 AHEAD = 100
 """How many epochs the first layouts are made for."""
 
+NARROWED_AT = 0.5
+"""At which share of runs that are not finished these go on without the others. At a half, finished runs never take more than half of the work, and a
+hundred runs have their steps recorded anew four times at most, which takes seconds each."""
+
+NARROWEST = 8
+"""Up to how many runs side by side stay together to the end. Steps of fewer small graphs should be no faster, since they wait for launches; this was
+not measured."""
+
 
 class ReplicaTrainer:
     """Trains many runs side by side, each as :class:`gump.experiment.trainer.Trainer` would train it alone.
 
     Every replica has its own weights, batches, learning rate, early stopping and progress. On a GPU a step is recorded once and then
-    replayed; batches are assembled there. Only what dropout drops is drawn for all of them together, so with dropout a run is another, equally
-    good, draw in another group; the records name the group. Where a module has to limit itself side by side, its ``SIDE_BY_SIDE`` says how,
-    and so does the record of a run that diverged. A module with ``waits_for_device``, which looks at numbers to decide what to do, cannot be
-    recorded: then steps run as they are.
+    replayed; batches are assembled there. Once few enough are left, by ``NARROWED_AT``, they go on without those that are finished. Only what
+    dropout drops is drawn for all that are side by side at the time together, so with dropout a run is another, equally good, draw in another
+    group; the records name the group. Where a module has to limit itself side by side, its ``SIDE_BY_SIDE`` says how, and so does the record of a
+    run that diverged. A module with ``waits_for_device``, which looks at numbers to decide what to do, cannot be recorded: then steps run as they
+    are.
 
     Args:
         models: One predictor per run, on their device.
@@ -80,24 +89,26 @@ class ReplicaTrainer:
             raise ValueError(f"'training' must differ in {', '.join(PER_REPLICA)} alone, for runs to be trained side by side")
         self.parts = {part: torch.stack([getattr(split, part) for split in splits]) for part in Split._fields}
         base = {id(p) for p in base_parameters(models[0])}
-        base_names = {name for name, p in models[0].named_parameters() if id(p) in base}
+        self._base = {name for name, p in models[0].named_parameters() if id(p) in base}
+        self.carried = list(range(len(self.indices)))  # the runs that are side by side now; lists of runs are of all of them
         self.replicas = Replicas(models)
-        self.optimizer = self._optimizer(base_names)
+        self.optimizer = self._optimizer()
         self.progress = [Progress() for _ in indices]
         self.keep_weights = keep_weights
         self.kept: list[dict[str, Tensor]] = [{} for _ in indices]
         self.rate = torch.ones(len(self.indices), dtype=torch.float64)
         self.plateau = [[math.inf, 0] for _ in indices]
-        learn = functools.partial(_learn, self.replicas, self.optimizer, store, task)
-        changes = [*self.optimizer.tensors(), *self.replicas.buffers.values()]
         if record_steps is None:
             record_steps = store.device.type == "cuda" and can_be_recorded(models[0])
-        self.steps = RecordedSteps(
-            {"train": Step(learn, changes), "eval": Step(functools.partial(_answer, self.replicas, store))}, store, record_steps
-        )
+        self.steps = RecordedSteps(self._steps(), store, record_steps)
 
-    def _optimizer(self, base: set[str]) -> StackedAdam:
-        each, parameters = self.trainings, self.replicas.parameters
+    def _steps(self) -> dict[str, Step]:
+        learn = functools.partial(_learn, self.replicas, self.optimizer, self.store, self.task)
+        changes = [*self.optimizer.tensors(), *self.replicas.buffers.values()]
+        return {"train": Step(learn, changes), "eval": Step(functools.partial(_answer, self.replicas, self.store))}
+
+    def _optimizer(self) -> StackedAdam:
+        each, parameters, base = [self.trainings[r] for r in self.carried], self.replicas.parameters, self._base
         groups = [
             {
                 "params": [p for name, p in parameters.items() if name in base],
@@ -124,14 +135,17 @@ class ReplicaTrainer:
         if checkpoint is not None and (found := read_checkpoint(checkpoint, identity)):
             self._resume(found)
         saved, pause = time.monotonic(), self.save_every_s
-        while active := [progress for progress, finished in zip(self.progress, self._finished(), strict=True) if not finished]:
+        while active := [r for r in self.carried if not self._finished(r)]:
             start = time.perf_counter()
+            if len(self.carried) > NARROWEST and len(active) <= NARROWED_AT * len(self.carried):
+                self._narrow(active)
             self._advance(self._train_epoch(), self._evaluate("val"))
             share = (time.perf_counter() - start) / len(active)
-            for progress in active:
-                progress.times_s.append(share)
+            for r in active:
+                self.progress[r].times_s.append(share)
             if watch:
-                last = [{key: values[-1] for key, values in progress.history.items()} for progress in active if progress.history]
+                histories = [self.progress[r].history for r in active if self.progress[r].history]
+                last = [{key: values[-1] for key, values in history.items()} for history in histories]
                 watch(self.epoch, {key: sum(r[key] for r in last) / len(last) for key in last[0]} if last else {})
             if checkpoint is not None and (now := time.monotonic()) - saved >= pause:
                 self.save(checkpoint, identity)
@@ -144,18 +158,28 @@ class ReplicaTrainer:
         """How many epochs are behind the replica that is furthest."""
         return max(progress.epoch for progress in self.progress)
 
-    def _finished(self) -> list[bool]:
-        """Which replicas have nothing left to do."""
-        return [progress.finished(training) for progress, training in zip(self.progress, self.trainings, strict=True)]
+    def _finished(self, replica: int) -> bool:
+        """Whether a replica has nothing left to do."""
+        return self.progress[replica].finished(self.trainings[replica])
+
+    def _narrow(self, carried: Sequence[int]) -> None:
+        """Goes on with some of those that are side by side alone, in the layouts that there are."""
+        self.steps.forget()  # before what follows, which needs memory
+        rows = torch.tensor([self.carried.index(r) for r in carried], device=self.store.device)
+        before, self.carried = self.optimizer, list(carried)
+        self.replicas = self.replicas.only(rows)
+        self.optimizer = self._optimizer()
+        self.optimizer.take_over(before, rows)
+        self.steps.steps = self._steps()
 
     def _train_epoch(self) -> Tensor:
         """Goes once through the training sets; returns the mean loss of every replica."""
         epoch = self.epoch
         torch.manual_seed(run_seed(self.seed, self.indices[0], epoch + 1))
         self.replicas.model.train()
-        scale = self.rate * ~torch.tensor(self._finished())
+        scale = self.rate[self.carried] * torch.tensor([not self._finished(r) for r in self.carried])
         self.optimizer.set_scale(scale * cosine(self.training, epoch))
-        total, count = torch.zeros(len(self.indices), device=self.store.device), 0
+        total, count = torch.zeros(len(self.carried), device=self.store.device), 0
         chunks = self._chunks(epoch)
         if not self.steps.has_room("train"):
             ahead = range(epoch, min(epoch + AHEAD, self.training.epochs))
@@ -168,22 +192,22 @@ class ReplicaTrainer:
 
     def _chunks(self, epoch: int) -> list[Tensor]:
         """The batches of an epoch, for every replica those that a feed of its own would have."""
-        generators = [torch.Generator().manual_seed(run_seed(self.seed, index, epoch + 1)) for index in self.indices]
+        generators = [torch.Generator().manual_seed(run_seed(self.seed, self.indices[r], epoch + 1)) for r in self.carried]
         size, chunks = self.training.batch_size, []
         for _ in range(self.training.repeats):
             order = torch.stack(
                 [
                     train[torch.randperm(train.numel(), generator=g)]
-                    for train, g in zip(self.parts["train"], generators, strict=True)
+                    for train, g in zip(self.parts["train"][self.carried], generators, strict=True)
                 ]
             )
             chunks += join_single(self.store.chunks(order, size), size)
         return chunks
 
     def _evaluate(self, part: str) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Losses, measures, answers and targets of all replicas on one part."""
+        """Losses, measures, answers and targets of the replicas that are side by side on one part."""
         self.replicas.model.eval()
-        index = self.parts[part]
+        index = self.parts[part][self.carried]
         chunks = self.store.chunks(index, EVALUATED_AT_ONCE)
         self.steps.make_room("eval", chunks)
         out = torch.cat([self.steps("eval", chunk).clone() for chunk in chunks], dim=1)
@@ -196,23 +220,24 @@ class ReplicaTrainer:
     def _advance(self, train_loss: Tensor, val: tuple[Tensor, Tensor, Tensor, Tensor]) -> None:
         """Adds an epoch to the progress of every replica that is not finished."""
         tests: list[tuple[Tensor, Tensor, Tensor, Tensor]] = []
-        for r, (progress, training) in enumerate(zip(self.progress, self.trainings, strict=True)):
-            if progress.finished(training):
+        for row, r in enumerate(self.carried):
+            progress, training = self.progress[r], self.trainings[r]
+            if self._finished(r):
                 continue
-            losses = float(train_loss[r]), float(val[0][r])
+            losses = float(train_loss[row]), float(val[0][row])
             if not all(map(math.isfinite, losses)):
                 progress.diverged = f"epoch {progress.epoch + 1}: the loss is not finite{self.replicas.caveat}"
                 continue
 
-            def test(r: int = r) -> Evaluation:
+            def test(row: int = row) -> Evaluation:
                 if not tests:
                     tests.append(self._evaluate("test"))
                 loss, measure, out, y = tests[0]
-                return Evaluation(float(loss[r]), float(measure[r]), out[r], y[r])
+                return Evaluation(float(loss[row]), float(measure[row]), out[row], y[row])
 
-            progress.advance(training, self.task, *losses, float(val[1][r]), test)
+            progress.advance(training, self.task, *losses, float(val[1][row]), test)
             if self.keep_weights and progress.counts(training.select):
-                self.kept[r] = {key: value.cpu() for key, value in self.replicas.state_dict(r).items()}
+                self.kept[r] = {key: value.cpu() for key, value in self.replicas.state_dict(row).items()}
             self._watch_plateau(r, *losses)
 
     def _watch_plateau(self, replica: int, train_loss: float, val_loss: float) -> None:
@@ -232,6 +257,7 @@ class ReplicaTrainer:
     def save(self, checkpoint: Path, identity: str) -> None:
         """Writes the state to a file."""
         state = {
+            "carried": self.carried,
             "optimizer": self.optimizer.state_dict(),
             "buffers": {key: value.cpu() for key, value in self.replicas.buffers.items()},
             "rate": self.rate,
@@ -243,6 +269,8 @@ class ReplicaTrainer:
         write_checkpoint(checkpoint, identity, state)
 
     def _resume(self, state: dict[str, Any]) -> None:
+        if (carried := state.get("carried", self.carried)) != self.carried:  # older checkpoints are of all
+            self._narrow(carried)
         self.optimizer.load_state_dict(state["optimizer"])
         for key, value in state["buffers"].items():
             self.replicas.buffers[key].copy_(value)

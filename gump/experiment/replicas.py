@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import Any
 
@@ -78,6 +79,18 @@ class Replicas:
 
         out: Tensor = torch.vmap(run)(self.parameters, self.buffers)
         return out
+
+    def only(self, rows: Tensor) -> Replicas:
+        """Some of the replicas, with copies of their weights.
+
+        Args:
+            rows: Their numbers, on the device.
+        """
+        some = copy.copy(self)
+        some.num_replicas = rows.numel()
+        some.parameters = {key: value.detach()[rows].requires_grad_() for key, value in self.parameters.items()}
+        some.buffers = {key: value[rows] for key, value in self.buffers.items()}
+        return some
 
     def state_dict(self, replica: int) -> dict[str, Tensor]:
         """The weights of one replica, as its model alone would have them."""

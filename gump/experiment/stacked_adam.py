@@ -108,6 +108,18 @@ class StackedAdam:
                 own.copy_(other)
         self.num_steps.copy_(state["num_steps"])
 
+    def take_over(self, other: StackedAdam, rows: Tensor) -> None:
+        """Goes on with the state of some replicas of another, whose groups of parameters are alike.
+
+        Args:
+            other: Where they were.
+            rows: Their numbers there, in ascending order, on the device.
+        """
+        for key in SAVED:
+            for own, whole, replica in zip(getattr(self, key), getattr(other, key), other.replica, strict=True):
+                own.copy_(whole[torch.isin(replica, rows)])
+        self.num_steps.copy_(other.num_steps)
+
 
 def _per_replica(group: Mapping[str, Any], key: str, num_replicas: int) -> Tensor:
     """A number for every replica, :math:`(R)`, from one for all or one for each."""

@@ -284,6 +284,23 @@ def test_equal_replicas_answer_the_same_in_evaluation_and_drop_other_entries_in_
     assert (one - other).abs().max() > 1e-3
 
 
+def test_some_of_the_replicas_answer_as_they_do_among_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(MODELS, "Ortho-GConv", {**MODELS["Ortho-GConv"], "penalty": 0.1})
+    _, dataset, models = setting("Ortho-GConv", 3)
+    every, rows, padded = Replicas(models), torch.tensor([0, 2]), PaddedStore(dataset.graphs)
+    some, index = every.only(rows), torch.arange(12).view(3, 4)
+    layout = padded.layout(index)
+    torch.testing.assert_close(some(padded.batch(index[rows], layout)), every(padded.batch(index, layout))[rows])
+    torch.testing.assert_close(some.penalties(), every.penalties()[rows])
+    torch.testing.assert_close(some.state_dict(1), every.state_dict(2))
+    assert (some.num_replicas, every.num_replicas) == (2, 3)
+    for weights in some.parameters.values():
+        assert weights.is_leaf
+        assert weights.requires_grad
+        weights.data.zero_()
+    assert any(bool(weights.any()) for weights in every.parameters.values()), "they are copies"
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_gradients_that_are_summed_in_parts_are_the_same(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     _, dataset, models = setting(name, 2)

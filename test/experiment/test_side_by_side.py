@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from fake_configs import tiny_config, tiny_tables
 from fake_runs import RATES, comparable, counted, grid, names
 
-from gump.experiment import workshop
+from gump.experiment import replica_trainer, workshop
 from gump.experiment.config import make_configs
 from gump.experiment.run import Runner, run_all
 from gump.record import Record
@@ -250,6 +251,33 @@ def test_a_mixed_group_killed_between_its_records_ends_as_if_it_never_was(
     assert list(map(comparable, records)) == list(map(comparable, whole))
     assert all(path.read_bytes() == content for path, content in before.items())
     assert names(tmp_path / "killed") == names(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("call", [3, 4, 5])
+def test_a_group_that_goes_on_without_its_finished_runs_leaves_the_same_records_if_it_is_interrupted(
+    call: int, tmp_path: Path, interrupting: Callable[[int], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replica_trainer, "NARROWEST", 1)
+    train, patience = (
+        {"epochs": 6, "threshold": 1e9},
+        {"train.patience": [1, 5]},
+    )  # nothing is progress: after three epochs, or at the end
+    configs = grid(train=train, model={"dropout": 0.3}, grid=patience)
+    whole = list(run_all(Runner(tmp_path / "whole", num_replicas=6, keep_weights=True), configs))
+    assert [len(record.history["val"]) for record in whole] == [3] * 3 + [6] * 3
+    interrupt = interrupting(call)
+    runner = Runner(tmp_path / "r", num_replicas=6, keep_weights=True, watches=[interrupt], save_every_s=0)
+    with pytest.raises(KeyboardInterrupt):
+        list(run_all(runner, configs))
+    records = list(run_all(runner, configs))
+    assert interrupt.epochs == [*range(1, call + 1), *range(call, 7)]
+    assert list(map(comparable, records)) == list(map(comparable, whole))
+    assert names(tmp_path / "r") == names(tmp_path / "whole")
+    for path in (tmp_path / "whole").rglob("*.pt"):
+        weights, expected = (
+            torch.load(tmp_path / folder / path.relative_to(tmp_path / "whole"))["weights"] for folder in ("r", "whole")
+        )
+        torch.testing.assert_close(weights, expected, atol=0, rtol=0)
 
 
 def killed_grid(folder: Path, interrupting: Callable[[int], Any]) -> None:

@@ -9,6 +9,13 @@ def leaves(seed: int, dtype: torch.dtype = torch.float64) -> list[torch.Tensor]:
     return [torch.randn(3, *shape, generator=generator, dtype=dtype).requires_grad_() for shape in [(4, 2), (5,), ()]]
 
 
+def run(num_steps: int, optimizer: StackedAdam, params: list[torch.Tensor]) -> None:
+    for _ in range(num_steps):
+        optimizer.zero_grad()
+        sum((p**2).sum() for p in params).backward()
+        optimizer.step()
+
+
 SETTINGS = {
     "one for all": ([0.1, 0.1, 0.1], [0.01, 0.01, 0.01], [0.02, 0.02, 0.02], [0.0, 0.0, 0.0]),
     "one for each": ([0.1, 0.01, 0.3], [0.01, 0.0, 0.5], [0.02, 0.2, 0.0], [0.0, 0.3, 0.0]),
@@ -94,13 +101,29 @@ def test_every_replica_has_a_rate_of_its_own_and_zero_leaves_it_as_it_is() -> No
         assert change[2].max() == pytest.approx(0.05, rel=1e-6)
 
 
-def test_a_saved_state_goes_on_as_if_nothing_had_happened() -> None:
-    def run(num_steps: int, optimizer: StackedAdam, params: list[torch.Tensor]) -> None:
-        for _ in range(num_steps):
-            optimizer.zero_grad()
-            sum((p**2).sum() for p in params).backward()
-            optimizer.step()
+def test_some_replicas_go_on_in_an_optimizer_of_their_own_as_they_would_have_among_all() -> None:
+    def made(params: list[torch.Tensor], rows: list[int]) -> StackedAdam:
+        rates, decays = [[values[r] for r in rows] for values in ([0.1, 0.01, 0.3], [0.0, 0.2, 0.1])]
+        groups = [
+            {"params": params[:1], "lr": rates, "weight_decay": 0.0},
+            {"params": params[1:], "lr": 0.1, "weight_decay": decays},
+        ]
+        return StackedAdam(groups, clip=0.5)
 
+    every = leaves(2)
+    optimizer = made(every, [0, 1, 2])
+    run(3, optimizer, every)
+    rows = torch.tensor([0, 2])
+    some = [torch.zeros_like(p[rows]).requires_grad_() for p in every]
+    own = made(some, rows.tolist())
+    own.take_over(optimizer, rows)
+    assert all(torch.equal(p, q[rows]) for p, q in zip(some, every, strict=True))
+    run(4, own, some)
+    run(4, optimizer, every)
+    assert all(torch.equal(p, q[rows]) for p, q in zip(some, every, strict=True))
+
+
+def test_a_saved_state_goes_on_as_if_nothing_had_happened() -> None:
     first, second = leaves(2), leaves(3)
     a, b = (StackedAdam([{"params": p, "lr": 0.1, "weight_decay": 0.1}]) for p in (first, second))
     run(3, a, first)
