@@ -1,5 +1,5 @@
-"""Polar factors of the blocks of all degrees with known bounds, in one launch: every tile of blocks is one block-diagonal matrix, whose
-polar factor is that of its blocks."""
+"""Polar factors of the blocks of all degrees, exact within known bounds or by a number of the paper's steps, in one launch: every tile of blocks is
+one block-diagonal matrix, whose polar factor is that of its blocks."""
 
 # mypy: disable-error-code="no-untyped-def, untyped-decorator"
 
@@ -21,6 +21,10 @@ from gump.kernels.tiling import Sizes, find_entries, find_tile, flatten, tilings
 
 Quintics = tuple[tuple[float, float, float], ...]
 
+BLOCKS, COIN, UNIT = tl.constexpr(0), tl.constexpr(1), tl.constexpr(2)
+"""From what the iteration starts: the blocks; scores as bounded perturbations of the Grover coin; or blocks divided by their norms. The first two
+are projected; of the last the iterate is taken as it is."""
+
 
 @triton.jit
 def _sum_over_blocks(x, known):
@@ -29,43 +33,52 @@ def _sum_over_blocks(x, known):
 
 
 @triton.jit
-def _load(values, at, known, degree, num_rows, COIN: tl.constexpr, BETA: tl.constexpr, SIDE: tl.constexpr):
-    """The entries of a tile, the factor that bounds scores in every row, and the matrix to be projected; one where there is no block."""
+def _load(values, at, known, degree, num_rows, START: tl.constexpr, BETA: tl.constexpr, SIDE: tl.constexpr):
+    """The entries of a tile, by what those of every row are multiplied, and the matrix to be iterated on; one where there is no block."""
     i = tl.arange(0, SIDE)[:, None]
     diagonal = (i == tl.arange(0, SIDE)[None, :]).to(tl.float32)
     entries = tl.load(values + at, mask=known, other=0.0)
     factor = tl.full([SIDE], 1.0, tl.float32)
     x = entries
-    if COIN:
+    if START == COIN:
         factor = 1.0 / tl.sqrt(1.0 + _sum_over_blocks(entries * entries, known))
         x = tl.where(known, 2.0 / degree - diagonal + BETA * factor[:, None] * entries, 0.0)
+    if START == UNIT:  # by the largest entry first, so that no square leaves the range of numbers
+        largest = tl.max(tl.where(known, tl.max(tl.abs(entries), axis=1)[None, :], 0.0), axis=1)
+        largest = tl.where(largest == 0.0, 1.0, largest)
+        x = entries / largest[:, None]
+        norm = tl.sqrt(_sum_over_blocks(x * x, known))
+        x = x / tl.where(norm == 0.0, 1.0, norm)[:, None]
+        factor = tl.where(norm == 0.0, 0.0, 1.0 / (norm * largest))
     return entries, factor, x + tl.where(i < num_rows, 0.0, diagonal), diagonal
 
 
 @triton.jit(do_not_specialize=["num_entries"])
 def _forward(
-    values, out, quintics, table, num_entries, COIN: tl.constexpr, BETA: tl.constexpr, STEPS: tl.constexpr, SIDE: tl.constexpr
+    values, out, quintics, table, num_entries, START: tl.constexpr, BETA: tl.constexpr, STEPS: tl.constexpr, SIDE: tl.constexpr
 ):  # fmt: skip
     _, first, degree, num_rows = find_tile(table, tl.program_id(0), SIDE)
     place, known = find_entries(degree, num_rows, SIDE)
     at = tl.program_id(1).to(tl.int64) * num_entries + first + place
-    _, _, x, diagonal = _load(values, at, known, degree, num_rows, COIN, BETA, SIDE)
+    _, _, x, diagonal = _load(values, at, known, degree, num_rows, START, BETA, SIDE)
     for step in range(STEPS):
         a, b, c = tl.load(quintics + 3 * step), tl.load(quintics + 3 * step + 1), tl.load(quintics + 3 * step + 2)
         square = tl.dot(tl.trans(x), x, input_precision="ieee")
         x = tl.dot(x, a * diagonal + b * square + c * tl.dot(square, square, input_precision="ieee"), input_precision="ieee")
-    x = tl.where(degree == 1, tl.where(x < 0.0, -diagonal, diagonal), x)  # of a number the sign, to the last digit
+    if START != UNIT:
+        x = tl.where(degree == 1, tl.where(x < 0.0, -diagonal, diagonal), x)  # of a number the sign, to the last digit
     tl.store(out + at, x, mask=known)
 
 
 @triton.jit(do_not_specialize=["num_entries"])
 def _backward(
-    values, grad, out, quintics, table, num_entries, COIN: tl.constexpr, BETA: tl.constexpr, STEPS: tl.constexpr, SIDE: tl.constexpr
+    values, grad, out, quintics, table, num_entries, START: tl.constexpr, BETA: tl.constexpr, STEPS: tl.constexpr, SIDE: tl.constexpr
 ):  # fmt: skip
     _, first, degree, num_rows = find_tile(table, tl.program_id(0), SIDE)
     place, known = find_entries(degree, num_rows, SIDE)
     at = tl.program_id(1).to(tl.int64) * num_entries + first + place
-    entries, factor, x, diagonal = _load(values, at, known, degree, num_rows, COIN, BETA, SIDE)
+    entries, factor, first_x, diagonal = _load(values, at, known, degree, num_rows, START, BETA, SIDE)
+    x = first_x
     dx = tl.load(grad + at, mask=known, other=0.0)
     for step in range(STEPS):
         a, b, c = tl.load(quintics + 3 * step), tl.load(quintics + 3 * step + 1), tl.load(quintics + 3 * step + 2)
@@ -77,26 +90,30 @@ def _backward(
         dinner = b * dsquare + c * (half + tl.trans(half))
         dx = tl.dot(dx, inner, input_precision="ieee") + tl.dot(x, dinner, input_precision="ieee")
         x = tl.dot(x, inner, input_precision="ieee")
-    turned = tl.dot(tl.trans(x), dx, input_precision="ieee")
-    dx = tl.dot(x, 0.5 * (turned - tl.trans(turned)), input_precision="ieee")
-    if COIN:
+    if START == UNIT:
+        dx = factor[:, None] * (dx - _sum_over_blocks(dx * first_x, known)[:, None] * first_x)
+    else:
+        turned = tl.dot(tl.trans(x), dx, input_precision="ieee")
+        dx = tl.dot(x, 0.5 * (turned - tl.trans(turned)), input_precision="ieee")
+    if START == COIN:
         along = _sum_over_blocks(dx * entries, known)
         dx = BETA * factor[:, None] * (dx - (factor * factor * along)[:, None] * entries)
     tl.store(out + at, dx, mask=known)
 
 
-class BoundedFactor(torch.autograd.Function):
-    r"""Polar factors of blocks, or of bounded perturbations of the Grover coin, for stacked replicas: entries :math:`(R, T)`.
+class Factor(torch.autograd.Function):
+    r"""What quintics make of blocks, or of what is made of them first, for stacked replicas: entries :math:`(R, T)`.
 
-    The factor is the gradient of the nuclear norm, so its derivative is symmetric: pulling a gradient back is the same as pushing it
-    forward, along with the iteration. What the iteration leaves of stretches, which turn no factor, is taken out at the end.
+    A polynomial of singular values is the gradient of a number, as the factor is that of the nuclear norm, so its derivative is symmetric: pulling a
+    gradient back is the same as pushing it forward, along with the iteration. What the iteration towards a factor leaves of stretches, which
+    turn no factor, is taken out at the end.
     """
 
     @staticmethod
-    def forward(values: Tensor, sizes: Sizes, quintics: Quintics, beta: float | None) -> Tensor:
+    def forward(values: Tensor, sizes: Sizes, quintics: Quintics, start: int, beta: float) -> Tensor:
         """Runs all steps."""
         out = torch.empty_like(values)
-        _launch(_forward, [values, out], sizes, quintics, beta)
+        _launch(_forward, [values, out], sizes, quintics, start, beta)
         return out
 
     @staticmethod
@@ -109,21 +126,21 @@ class BoundedFactor(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         """Pulls a gradient back to the entries."""
-        return _Pulled.apply(*ctx.saved_tensors, grad, *ctx.settings), None, None, None
+        return _Pulled.apply(*ctx.saved_tensors, grad, *ctx.settings), None, None, None, None
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], *inputs: Any) -> tuple[Tensor, int]:
         """Stacks what ``vmap`` runs over on top of the replicas that are there."""
-        return BoundedFactor.apply(*stack_replicas(info, in_dims, inputs)).unflatten(0, (info.batch_size, -1)), 0
+        return Factor.apply(*stack_replicas(info, in_dims, inputs)).unflatten(0, (info.batch_size, -1)), 0
 
 
 class _Pulled(torch.autograd.Function):
     """The gradient of entries from that of the factors; a function of its own, so that ``torch.func`` can run over the backward too."""
 
     @staticmethod
-    def forward(values: Tensor, grad: Tensor, sizes: Sizes, quintics: Quintics, beta: float | None) -> Tensor:
+    def forward(values: Tensor, grad: Tensor, sizes: Sizes, quintics: Quintics, start: int, beta: float) -> Tensor:
         out = torch.empty_like(values)
-        _launch(_backward, [values, grad.contiguous(), out], sizes, quintics, beta)
+        _launch(_backward, [values, grad.contiguous(), out], sizes, quintics, start, beta)
         return out
 
     @staticmethod
@@ -153,13 +170,36 @@ def bounded_factors(blocks: Sequence[Tensor], quintics: Quintics, beta: float | 
         - **blocks:** :math:`(n, d, d)` each
         - **output:** the same
     """
+    return _together(blocks, quintics, BLOCKS if beta is None else COIN, beta or 0.0)
+
+
+def unit_iterates(blocks: Sequence[Tensor], quintics: Quintics) -> list[Tensor]:
+    """Divides blocks of several degrees by their norms and applies quintics to their singular values, in one launch.
+
+    With the paper's polynomial it is what :func:`gump.linalg.polar_factor` computes with ``num_steps``, in one pass over float32 blocks on a GPU.
+    The gradient is that of the iterate as it is, however far from orthogonal.
+
+    A block that is not finite spoils those beside it in its tile, which are of the same replica.
+
+    Args:
+        blocks: Square matrices of at most :data:`gump.kernels.tiling.MAX_DEGREE` rows, those of one degree together.
+        quintics: Odd polynomials.
+
+    Shapes:
+        - **blocks:** :math:`(n, d, d)` each
+        - **output:** the same
+    """
+    return _together(blocks, quintics, UNIT, 0.0)
+
+
+def _together(blocks: Sequence[Tensor], quintics: Quintics, start: tl.constexpr, beta: float) -> list[Tensor]:
     LAUNCHED.add("polar")
     values, sizes = flatten(blocks)
-    factors: Tensor = BoundedFactor.apply(values.unsqueeze(0), sizes, tuple(quintics), beta)
+    factors: Tensor = Factor.apply(values.unsqueeze(0), sizes, tuple(quintics), start.value, beta)
     return unflatten(factors.squeeze(0), sizes)
 
 
-def _launch(kernel: Any, tensors: list[Tensor], sizes: Sizes, quintics: Quintics, beta: float | None) -> None:
+def _launch(kernel: Any, tensors: list[Tensor], sizes: Sizes, quintics: Quintics, start: int, beta: float) -> None:
     """Runs a kernel over all tiles."""
     num_replicas, num_entries = tensors[0].shape
     coefficients = _coefficients(quintics, tensors[0].device)
@@ -167,8 +207,8 @@ def _launch(kernel: Any, tensors: list[Tensor], sizes: Sizes, quintics: Quintics
         for side, num_tiles, table in tilings(sizes, tensors[0].device):
             kernel[num_tiles, num_replicas](
                 *(*tensors, coefficients, table, num_entries),
-                COIN=beta is not None,
-                BETA=beta or 0.0,
+                START=start,
+                BETA=beta,
                 STEPS=len(quintics),
                 SIDE=side,
                 num_warps=side * side // 256 if side < 64 else 8,

@@ -89,7 +89,11 @@ def polar_factor(
     with torch.autocast(blocks.device.type, enabled=False):
         matrices = blocks if blocks.dtype == torch.float64 else blocks.float()
         matrices = matrices.reshape(-1, *blocks.shape[-2:])
-        if num_steps is not None:
+        if num_steps is not None and _has_kernel(matrices):
+            from gump.kernels.polar import unit_iterates
+
+            (factor,) = unit_iterates([matrices], newton_schulz_quintics(num_steps))
+        elif num_steps is not None:
             factor = _NewtonSchulz.apply(matrices, num_steps)
         elif bounds is not None and _has_kernel(matrices):
             from gump.kernels.polar import bounded_factors
@@ -123,6 +127,11 @@ def _check_within(factor: Tensor, bounds: tuple[float, float]) -> None:
 def quintics_within(bounds: tuple[float, float], dtype: torch.dtype) -> tuple[Quintic, ...]:
     """The quintics that :func:`polar_factor` composes where bounds are known, for a precision."""
     return minimax_quintics(*bounds, _rounding(dtype), CUSHION, SAFETY)
+
+
+def newton_schulz_quintics(num_steps: int) -> tuple[Quintic, ...]:
+    """The quintics of the paper's iteration."""
+    return (NEWTON_SCHULZ,) * num_steps
 
 
 torch.compiler.assume_constant_result(quintics_within)  # no tensors are in it, and what it does with NumPy is not for compilers
@@ -174,7 +183,7 @@ class _NewtonSchulz(torch.autograd.Function):
     @staticmethod
     def forward(blocks: Tensor, num_steps: int) -> Tensor:
         unit = _normalized(blocks)[0]
-        return _iterate(unit, (NEWTON_SCHULZ,) * num_steps)
+        return _iterate(unit, newton_schulz_quintics(num_steps))
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Tensor, int], output: Tensor) -> None:

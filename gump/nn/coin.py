@@ -12,7 +12,7 @@ from torch.nn.functional import leaky_relu
 from gump.kernels import runs_kernels
 from gump.linalg import LowRankBlocks, Tiles, even_blocks, grover, low_rank_polar, polar_factor
 from gump.linalg.perturbed_polar import perturbed, perturbed_polar
-from gump.linalg.polar import quintics_within
+from gump.linalg.polar import newton_schulz_quintics, quintics_within
 from gump.line_graph import BlockGroup, EulerianLineGraph
 from gump.nn.arc_linear import ArcFeatures, check_arc_features, check_vertices
 from gump.nn.arguments import check_counts, check_name
@@ -308,14 +308,18 @@ class Coin(torch.nn.Module):
         return unit.squeeze(-1)
 
     def project_all(self, scores: list[Tensor]) -> list[Tensor]:
-        """Makes coins of the scores of every degree, from the smallest; bounded ones all together, which a compiler does by itself."""
+        """Makes coins of the scores of every degree, from the smallest; where there is a kernel, of all that it takes in one launch, and else bounded ones all
+        together, which a compiler does by itself."""
         coins: list[Tensor] = []
-        if self.kind == "bounded" and runs_kernels(*scores):
-            from gump.kernels.polar import bounded_factors
+        if self.kind in ("bounded", "newton_schulz") and runs_kernels(*scores):
+            from gump.kernels.polar import bounded_factors, unit_iterates
             from gump.kernels.tiling import MAX_DEGREE
 
-            if small := [block for block in scores if block.size(-1) <= MAX_DEGREE]:
+            small = [block for block in scores if block.size(-1) <= MAX_DEGREE]
+            if small and self.kind == "bounded":
                 coins = bounded_factors(small, quintics_within(self._bounds, torch.float32), self.beta)
+            elif small:
+                coins = unit_iterates(small, newton_schulz_quintics(self.num_steps))
         together = self.kind in ("bounded", "near_identity") and not torch.compiler.is_compiling()
         if together and all(block.device.type == "cpu" for block in scores):
             scores = [block if block.dtype == torch.float64 else block.float() for block in scores]

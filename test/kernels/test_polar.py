@@ -5,10 +5,10 @@ import torch
 
 import gump.linalg.polar
 import gump.nn.coin
-from gump.kernels.polar import bounded_factors
+from gump.kernels.polar import bounded_factors, unit_iterates
 from gump.kernels.tiling import MAX_DEGREE
 from gump.linalg import polar_factor, unitarity_error
-from gump.linalg.polar import quintics_within
+from gump.linalg.polar import newton_schulz_quintics, quintics_within
 from gump.nn import Coin
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -82,6 +82,44 @@ def test_factors_of_blocks_within_bounds_are_the_plain_ones(d):
         atol=2e-6,
         grad_atol=1e-5,
     )
+
+
+def steps_of(blocks, num_steps):
+    return unit_iterates([blocks], newton_schulz_quintics(num_steps))[0]
+
+
+@pytest.mark.parametrize("num_steps", [0, 1, 5, 10])
+@every_degree
+def test_the_papers_iterates_and_their_gradients_are_the_plain_ones_also_far_from_orthogonal(d, num_steps):
+    ties = normal(4, d, d)
+    ties[:2, 1] = ties[:2, 0]
+    ties[1:3, :, 1] = ties[1:3, :, 0]
+    blocks = torch.cat([ties, normal(7, d, d, seed=3).tanh(), within((1e-3, 1.0), 2, d), 1e15 * normal(1, d, d), 1e-15 * normal(1, d, d)])
+    leaves = [blocks.clone().requires_grad_(), blocks.double().requires_grad_()]
+    ours, theirs = steps_of(leaves[0], num_steps), polar_factor(leaves[1], num_steps=num_steps)
+    rounding = 2e-6 + 1.2e-7 * (15 / 8) ** num_steps  # which grows in every step as the least singular values do
+    torch.testing.assert_close(ours.double(), theirs, rtol=0, atol=rounding)
+    weight = normal(*blocks.shape, seed=2)
+    ours, theirs = (torch.autograd.grad((r * weight).sum(), leaf)[0].double() for r, leaf in ((ours, leaves[0]), (theirs, leaves[1])))
+    size = blocks.double().flatten(1).norm(dim=1)[:, None, None]  # a gradient is as large as its block is small
+    largest = (theirs * size).abs().amax((1, 2), keepdim=True)
+    torch.testing.assert_close(ours * size / largest, theirs * size / largest, rtol=0, atol=10 * rounding)
+
+
+def test_the_iterate_of_zero_is_zero_and_so_is_its_gradient():
+    leaf = torch.zeros(3, 4, 4, device=DEVICE, requires_grad=True)
+    out = steps_of(leaf, 10)
+    out.sum().backward()
+    assert not out.any()
+    assert not leaf.grad.any()
+
+
+def test_iterates_of_all_degrees_go_together_and_replicas_equal_each_alone():
+    blocks = [normal(2, n, d, d) for d, n in ((1, 20), (2, 9), (3, 1), (5, 4), (20, 3), (33, 2))]
+    together = torch.vmap(lambda *b: tuple(unit_iterates(b, newton_schulz_quintics(10))))(*blocks)
+    for own, found in zip(blocks, together, strict=True):
+        for replica in range(2):
+            assert torch.equal(found[replica], steps_of(own[replica], 10))
 
 
 def test_by_hand():
@@ -176,6 +214,18 @@ def test_coin_and_polar_factor_use_it_where_they_may(monkeypatch, d):
     factor = polar_factor(coin.perturbed(scores.view(2, 3, d, d)), bounds=(0.1, 1.9))
     torch.testing.assert_close(factor.double(), expected.view(2, 3, d, d), rtol=0, atol=2e-6)
     assert used == ([3, 2] if d <= MAX_DEGREE else [])
+
+
+@pytest.mark.parametrize("d", [1, 2, 4, MAX_DEGREE + 1])
+def test_the_papers_coin_and_polar_factor_use_it_where_they_may(monkeypatch, d):
+    used, coin, scores = [], Coin(2, kind="newton_schulz", num_steps=7), normal(6, d, d).tanh()
+    expected = polar_factor(scores.double(), num_steps=7)
+    monkeypatch.setattr(gump.nn.coin, "runs_kernels", lambda *tensors: True)
+    monkeypatch.setattr(gump.linalg.polar, "runs_kernels", lambda *tensors: True)
+    monkeypatch.setattr(gump.kernels.polar, "unit_iterates", lambda *arguments: used.append(1) or unit_iterates(*arguments))
+    torch.testing.assert_close(coin.project_all([scores])[0].double(), expected, rtol=0, atol=3e-6)
+    torch.testing.assert_close(polar_factor(scores, num_steps=7).double(), expected, rtol=0, atol=3e-6)
+    assert len(used) == (2 if d <= MAX_DEGREE else 0)
 
 
 def test_it_is_differentiable_once():
