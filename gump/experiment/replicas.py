@@ -51,9 +51,10 @@ class Replicas:
         def run(parameters: dict[str, Tensor], buffers: dict[str, Tensor], *tensors: Tensor) -> Tensor:
             x, arcs, reverse, graph, mask, *edges = tensors
             given: dict[str, Any] = dict(zip(edge_inputs, edges, strict=True))
-            if "line_graph" in self.names:
+            if wanted := self.names & {"line_graph", "sorted_edges"}:
                 listed = torch.ones_like(reverse, dtype=torch.bool)
-                given["line_graph"] = EulerianLineGraph(arcs, reverse, x.size(0), batch.block_sizes, columns, listed)
+                line_graph = EulerianLineGraph(arcs, reverse, x.size(0), batch.block_sizes, columns, listed)
+                given |= dict.fromkeys(wanted, line_graph)
             given |= {"batch": graph, "mask": mask, **num_graphs}
             return functional_call(self.model, (parameters, buffers), (x, arcs), given)
 

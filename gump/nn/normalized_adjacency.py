@@ -7,6 +7,7 @@ from torch import Tensor
 from torch_geometric.nn import MessagePassing
 
 from gump.nn.arguments import check_both_directions
+from gump.nn.neighbors import Neighbors
 from gump.nn.rows import add_rows, select_rows
 
 
@@ -105,7 +106,7 @@ def propagate(x: Tensor, edge_index: Tensor, edge_weight: Tensor | None, num_tar
 
 def propagate_by_rows(
     conv: MessagePassing,
-    edge_index: Tensor,
+    edge_index: Tensor | Neighbors,
     *,
     x: Tensor | tuple[Tensor, Tensor],
     edge_weight: Tensor | None = None,
@@ -116,7 +117,7 @@ def propagate_by_rows(
 
     Args:
         conv: The convolution.
-        edge_index: The edges.
+        edge_index: The edges, or a matrix that a kernel multiplies with.
         x: Features of all vertices, or of sources and of targets.
         edge_weight: What rows of sources are multiplied with.
         size: For explainers alone.
@@ -125,4 +126,6 @@ def propagate_by_rows(
         out: Tensor = MessagePassing.propagate(conv, edge_index, size, x=x, edge_weight=edge_weight)
         return out
     sources, targets = (x, x) if isinstance(x, Tensor) else x
+    if isinstance(edge_index, Neighbors):
+        return edge_index(sources)
     return propagate(sources, edge_index, edge_weight, targets.size(0))

@@ -25,6 +25,7 @@ from gump.experiment.summed_in_parts import SummedInParts
 from gump.experiment.task import TASKS
 from gump.experiment.trainer import Trainer
 from gump.experiment.training import PER_REPLICA
+from gump.kernels import LAUNCHED
 
 MODELS: dict[str, dict[str, Any]] = {
     "GIN-GUMP": {"kind": "GUMP", "conv": "gin", "base": "gin", "num_base_layers": 2},
@@ -104,6 +105,34 @@ def test_twenty_steps_side_by_side_equal_twenty_steps_alone(name: str) -> None:
     for r, model in enumerate(models):
         assert (answers[r] - predict(model.eval(), store.batch(index[r]))).abs().max() < 1e-6
         torch.testing.assert_close(replicas.state_dict(r), dict(model.state_dict()), atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["GCN", "GIN", "GraphConv", "GIN-GUMP on categories"])
+def test_replicas_that_sum_over_neighbors_by_a_kernel_are_those_that_go_by_edges(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("triton", reason="needs Triton, to run kernels on a GPU or in its interpreter")
+    monkeypatch.setitem(MODELS, "GraphConv", {"kind": "MPNN", "conv": "graph"})
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    _, dataset, models = setting(name, 3)
+    for graph in dataset.graphs:
+        graph.x, graph.edge_attr = graph.x.float(), graph.edge_attr.float()
+    first = dataset.graphs[0]  # with a self-loop, and one vertex more that has no edge
+    first.x, first.num_nodes = torch.cat([first.x, first.x[:1]]), None
+    first.edge_index = torch.cat([first.edge_index, torch.zeros(2, 1, dtype=torch.long)], dim=1)
+    first.edge_attr = torch.cat([first.edge_attr, first.edge_attr[:1]])
+    padded, index = PaddedStore(dataset.graphs, device), torch.arange(12).view(3, -1)
+    batch, stacked = padded.batch(index.to(device), padded.layout(index)), Replicas([model.float().to(device) for model in models])
+    stacked.model.train()
+
+    def answers_and_gradients(kernel: bool) -> tuple[torch.Tensor, ...]:
+        monkeypatch.setattr("gump.nn.neighbors.runs_kernels", lambda *_: kernel)
+        LAUNCHED.clear()
+        out = stacked(batch)
+        assert ("neighbor_sum" in LAUNCHED) is kernel
+        return out, *torch.autograd.grad(out.square().sum(), list(stacked.parameters.values()), allow_unused=True)
+
+    torch.testing.assert_close(answers_and_gradients(True), answers_and_gradients(False), atol=1e-3, rtol=1e-3)
 
 
 TRAININGS: list[dict[str, Any]] = [

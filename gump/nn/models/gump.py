@@ -335,7 +335,7 @@ class GUMP(torch.nn.Module):
         arcs = line_graph.arcs
         if line_graph.directed:
             arcs, weight = arcs[:, line_graph.listed], None if weight is None else weight[line_graph.listed]
-        x = self.act(self.base_norm(self.encoder(x, arcs, edge_weight=weight, mask=mask), mask))
+        x = self.act(self.base_norm(self.encoder(x, arcs, edge_weight=weight, mask=mask, sorted_edges=line_graph), mask))
         return Start(self.base_dropout(x), line_graph, arc_attr)
 
     def propagation_matrix(self, x: Tensor, edge_index: Tensor, **kwargs: Any) -> Tensor:

@@ -10,13 +10,15 @@ from torch_geometric.nn import GCNConv, GINConv, GraphConv
 from torch_geometric.nn.inits import reset
 from torch_geometric.nn.resolver import activation_resolver
 
-from gump.line_graph import check_edge_index
+from gump.line_graph import EulerianLineGraph, check_edge_index
 from gump.nn.arguments import can_look, check_counts, check_features, check_mask, check_name
+from gump.nn.linear import is_hooked, linear
+from gump.nn.neighbors import Neighbors
 from gump.nn.norm import NORMS, make_norm, normalized
 from gump.nn.normalized_adjacency import normalized_adjacency, propagate_by_rows
 
 CONVS = ("gcn", "gin", "graph")
-Operator = tuple[Tensor, Tensor | None]
+Operator = tuple[Tensor | Neighbors, Tensor | None]
 
 
 class MPNN(torch.nn.Module):
@@ -106,6 +108,7 @@ class MPNN(torch.nn.Module):
         batch: Tensor | None = None,
         edge_type: Tensor | None = None,
         mask: Tensor | None = None,
+        sorted_edges: EulerianLineGraph | None = None,
     ) -> Tensor:
         """Computes vertex representations.
 
@@ -117,12 +120,15 @@ class MPNN(torch.nn.Module):
             batch: Not used: a batch of graphs is one disconnected graph.
             edge_type: The relation of every edge, required if there are several.
             mask: Which vertices are there; the others are padding, joined to nothing but each other, that norms leave out.
+            sorted_edges: The line graph of which ``edge_index`` are the ``arcs``, the very tensor. It says nothing that ``edge_index`` does not, but
+                how its columns are sorted: on a GPU a kernel then sums over neighbors, where edges have neither weights nor relations. With other
+                edges it is not used.
         """
         check_features(x, self.in_channels, next(self.parameters(), None))  # none in replicas of DataParallel
         check_edge_index(edge_index)
         if mask is not None:
             check_mask(mask, edge_index, x.size(0))
-        operators = self._operators(x, edge_index, edge_weight, edge_type)
+        operators = self._operators(x, edge_index, edge_weight, edge_type, sorted_edges)
         for k, conv in enumerate(self.convs):
             new = conv(x, operators, mask) if isinstance(conv, _SumOfRelations) else _apply(conv, x, operators[0], mask)
             if k < len(self.norms):
@@ -131,7 +137,14 @@ class MPNN(torch.nn.Module):
             x = new
         return x
 
-    def _operators(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None, edge_type: Tensor | None) -> list[Operator]:
+    def _operators(
+        self,
+        x: Tensor,
+        edge_index: Tensor,
+        edge_weight: Tensor | None,
+        edge_type: Tensor | None,
+        sorted_edges: EulerianLineGraph | None,
+    ) -> list[Operator]:
         """What each relation multiplies with. Computed once for all layers, in shapes that do not depend on the types of the edges."""
         if self.num_relations > 1 and edge_type is None:
             raise ValueError(
@@ -145,6 +158,10 @@ class MPNN(torch.nn.Module):
                     f"'edge_type' must be from 0 to {self.num_relations - 1} for num_relations={self.num_relations} (got {least} to {most}); "
                     + ("number relations from zero" if least < 0 else f"pass num_relations={most + 1}")
                 )
+        alike = self.num_relations == 1 and (edge_weight is None or self.conv == "gin")
+        if alike and sorted_edges is not None and Neighbors.are_summed(x, edge_index, sorted_edges) and not self._is_watched():
+            neighbors = Neighbors(sorted_edges)
+            return [(neighbors.normalized(x.dtype) if self.conv == "gcn" else neighbors, None)]
         operators: list[Operator] = []
         for relation in range(self.num_relations):
             member = None if self.num_relations == 1 or edge_type is None else edge_type.reshape(-1) == relation
@@ -159,6 +176,10 @@ class MPNN(torch.nn.Module):
                 weight = member.to(x.dtype) if weight is None else weight * member
             operators.append((index, weight))
         return operators
+
+    def _is_watched(self) -> bool:
+        """Whether someone looks into convolutions, who must see edges and have every layer called."""
+        return any(is_hooked(module) or getattr(module, "explain", False) for module in self.convs.modules())
 
     def __repr__(self) -> str:
         relations = f", num_relations={self.num_relations}" if self.num_relations > 1 else ""
@@ -212,7 +233,10 @@ class _GIN(torch.nn.Module):
         for module in (self.sum, self.lin1, self.norm, self.act, self.lin2):
             reset(module)
 
-    def forward(self, x: Tensor | tuple[Tensor, Tensor], edge_index: Tensor, mask: Tensor | None = None) -> Tensor:
+    def forward(self, x: Tensor | tuple[Tensor, Tensor], edge_index: Tensor | Neighbors, mask: Tensor | None = None) -> Tensor:
+        if isinstance(edge_index, Neighbors) and isinstance(x, Tensor):
+            first = linear(self.lin1, edge_index.with_own(1 + self.sum.eps)(x), mask)
+            return linear(self.lin2, normalized(self.norm, self.act, first, mask), mask)
         return self.lin2(normalized(self.norm, self.act, self.lin1(self.sum(x, edge_index)), mask))
 
 
