@@ -84,10 +84,11 @@ class Layout:
 def undirected_line_graph(edge_index: Tensor, num_nodes: int) -> EulerianLineGraph:
     """The line graph of edges that are listed once in either direction, as replicas need them."""
     line_graph = EulerianLineGraph.from_edge_index(edge_index, num_nodes)
-    if line_graph.num_arcs != edge_index.size(1):
+    num_listed, num_different = edge_index.size(1), (edge_index[0] * num_nodes + edge_index[1]).unique().numel()
+    if not line_graph.num_arcs == num_listed == num_different:
         raise ValueError(
-            f"'--replicas' must be left out unless every edge is listed once in either direction (got {edge_index.size(1)} that make "
-            f"{line_graph.num_arcs} arcs)"
+            f"'--replicas' must be left out unless every edge is listed once in either direction (got {num_listed} columns, of which "
+            f"{num_different} differ, that make {line_graph.num_arcs} arcs)"
         )
     return line_graph
 

@@ -90,3 +90,16 @@ def test_layouts_grow_and_hold() -> None:
     assert small.larger(1.5).capacity == (16, 0, 24)
     assert small.block_sizes == {3: 16}
     assert small.num_nodes == 24
+
+
+@pytest.mark.parametrize(
+    ("columns", "got"),
+    [
+        ([[0, 0], [1, 1]], "2 columns, of which 1 differ, that make 2 arcs"),
+        ([[0], [1]], "1 columns, of which 1 differ, that make 2 arcs"),
+    ],
+)
+def test_edges_that_are_not_listed_once_in_either_direction_are_refused(columns: list[list[int]], got: str) -> None:
+    graph = Data(x=torch.ones(2, 1), edge_index=torch.tensor(columns), y=torch.tensor([0]))
+    with pytest.raises(ValueError, match=f"'--replicas' must be left out unless every edge .* .got {got}"):
+        PaddedStore([graph])

@@ -82,5 +82,5 @@ def test_edges_that_are_not_listed_once_in_either_direction_are_refused(name: st
     graph, edges = dataset[0].clone(), dataset[0].edge_index
     graph.edge_index = edges[:, 1:] if name == "directed" else torch.cat([edges, edges[:, :1]], dim=1)
     for store in (VertexStore, lambda graph: PaddedStore([graph])):
-        with pytest.raises(ValueError, match=f"'--replicas' must be left out unless .* .got {graph.edge_index.size(1)} that make "):
+        with pytest.raises(ValueError, match=f"'--replicas' must be left out unless .* .got {graph.edge_index.size(1)} columns"):
             store(graph)

@@ -94,13 +94,17 @@ def test_the_papers_iterates_and_their_gradients_are_the_plain_ones_also_far_fro
     ties = normal(4, d, d)
     ties[:2, 1] = ties[:2, 0]
     ties[1:3, :, 1] = ties[1:3, :, 0]
-    blocks = torch.cat([ties, normal(7, d, d, seed=3).tanh(), within((1e-3, 1.0), 2, d), 1e15 * normal(1, d, d), 1e-15 * normal(1, d, d)])
+    blocks = torch.cat(
+        [ties, normal(7, d, d, seed=3).tanh(), within((1e-3, 1.0), 2, d), 1e15 * normal(1, d, d), 1e-15 * normal(1, d, d)]
+    )
     leaves = [blocks.clone().requires_grad_(), blocks.double().requires_grad_()]
     ours, theirs = steps_of(leaves[0], num_steps), polar_factor(leaves[1], num_steps=num_steps)
     rounding = 2e-6 + 1.2e-7 * (15 / 8) ** num_steps  # which grows in every step as the least singular values do
     torch.testing.assert_close(ours.double(), theirs, rtol=0, atol=rounding)
     weight = normal(*blocks.shape, seed=2)
-    ours, theirs = (torch.autograd.grad((r * weight).sum(), leaf)[0].double() for r, leaf in ((ours, leaves[0]), (theirs, leaves[1])))
+    ours, theirs = (
+        torch.autograd.grad((r * weight).sum(), leaf)[0].double() for r, leaf in ((ours, leaves[0]), (theirs, leaves[1]))
+    )
     size = blocks.double().flatten(1).norm(dim=1)[:, None, None]  # a gradient is as large as its block is small
     largest = (theirs * size).abs().amax((1, 2), keepdim=True)
     torch.testing.assert_close(ours * size / largest, theirs * size / largest, rtol=0, atol=10 * rounding)
