@@ -308,8 +308,8 @@ class Coin(torch.nn.Module):
         return unit.squeeze(-1)
 
     def project_all(self, scores: list[Tensor]) -> list[Tensor]:
-        """Makes coins of the scores of every degree, from the smallest: by a kernel, where there is one, of all that it takes in one launch; else bounded
-        ones all together, which a compiler does by itself."""
+        """Makes coins of the scores of every degree, from the smallest: by a kernel, where there is one, of all that it takes in one launch;
+        else bounded ones all together, which a compiler does by itself."""
         coins: list[Tensor] = []
         if self.kind in ("bounded", "newton_schulz") and runs_kernels(*scores):
             from gump.kernels.polar import bounded_factors, unit_iterates

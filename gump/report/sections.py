@@ -44,10 +44,10 @@ SECTIONS = (
         "depth and GIN-GUMP at another. GCN-GUMP had smaller ones.\n"
         "- **Searched again**, after this table was known, was GIN-GUMP: on PROTEINS with dropout (*dropout*), on MUTAG and PROTEINS with five "
         "layers (*five*) and with dropout and either read-out (*jk*), on MUTAG with dropout around the base GNN (*base*). On PROTEINS *jk* won, with "
-        "dropout, sums and its last layer read out, which are the settings of GIN's winner. GCN-GUMP was on MUTAG, with one base layer beside the paper's "
-        "five and with dropout (*base*): one layer without dropout won.\n"
-        "- **The paper's** are depths of GIN-GUMP and GCN-GUMP but for *searched again* on MUTAG, widths and batches. Rates, weight decay, the schedule, pooling, residual "
-        "connections on MUTAG, dropout where there is any, and on ENZYMES and MUTAG the number of epochs, 300, are not.\n"
+        "dropout, sums and its last layer read out, which are the settings of GIN's winner. GCN-GUMP was searched again on MUTAG, with one base "
+        "layer beside the paper's five and with dropout (*base*): one layer without dropout won.\n"
+        "- **The paper's** are depths of GIN-GUMP and GCN-GUMP, but for that one layer, widths and batches. Rates, weight decay, the schedule, "
+        "pooling, residual connections on MUTAG, dropout where there is any, and on ENZYMES and MUTAG the number of epochs, 300, are not.\n"
         "- **Splits** of a search are others than this table's, but of the same graphs: test graphs here were in training and validation sets "
         "there.\n\n"
         "GCN-GUMP on NCI1 shared the GPU with other programs: its time says little.",
@@ -107,9 +107,10 @@ SECTIONS = (
         "- *Searched* has depth, dropout and norm from the two searches below, of one seed a point, written after the first rows were known: 3 "
         "layers and no dropout, the least of both.\n"
         "- The GCN has the settings of Tönshoff et al. and its number beside it is theirs. It was trained after the other rows.\n"
-        "- Seeds overfit, the GCN's too: the validation loss of GUMP is lowest in epochs 64 to 103 of 250, while average precision goes on rising, to "
-        "185 at the earliest.\n"
-        "- *Bonds and random-walk encodings, searched*, has its rate and its weight decay from a third search, written after the other rows were known.\n"
+        "- Seeds overfit, the GCN's too: the validation loss of GUMP is lowest in epochs 64 to 103 of 250, while average precision goes on "
+        "rising, to 185 at the earliest.\n"
+        "- *Bonds and random-walk encodings, searched*, has its rate and its weight decay from a third search, written after the other rows of GUMP "
+        "were known.\n"
         "- A run began with an earlier commit and went on with the one that is named: GUMP after 155 epochs, with encodings after 93. Other "
         "programs shared the GPU for part of the time, and for all of it with *searched* and the GCN.",
     ),

@@ -268,7 +268,8 @@ def test_an_error_about_a_setting_says_where_it_stands(tmp_path: Path, changes: 
 
 
 def test_numbers_that_are_missing_count_for_nothing_alone_and_side_by_side(tmp_path: Path) -> None:
-    config = tiny_config(dataset={"task": "regression", "num_targets": 2, "missing": 0.4})
+    dataset = {"task": "regression", "num_targets": 2, "missing": 0.4}
+    config = tiny_config(dataset=dataset, model={"norm": "layer"})  # biases before a batch norm follow rounding
     alone, together = ([*Runner(tmp_path / str(n), num_replicas=n).run(config)] for n in (None, 2))
     for record, other in zip(alone, together, strict=True):
         targets = record.predictions["target"]
@@ -282,7 +283,7 @@ def test_numbers_that_are_missing_count_for_nothing_alone_and_side_by_side(tmp_p
         assert record.results["last"]["test"] == pytest.approx(sum(errors) / len(errors), rel=1e-3)
         assert other.predictions["target"] == targets
         for series, values in record.history.items():
-            assert other.history[series] == pytest.approx(values, rel=1e-3)
+            assert other.history[series] == pytest.approx(values, rel=1e-5)
 
 
 @pytest.mark.parametrize(
