@@ -36,8 +36,8 @@ AHEAD = 100
 """How many epochs the first layouts are made for."""
 
 NARROWED_AT = 0.5
-"""At which share of runs that are not finished these go on without the others. At a half, finished runs never take more than half of the work, and a
-hundred runs have their steps recorded anew four times at most, which takes seconds each."""
+"""At which share of runs that are not finished these go on without the others. At a half, finished runs take no more than half of the work, but for
+the last few, and a hundred runs have their steps recorded anew four times at most."""
 
 NARROWEST = 8
 """Up to how many runs side by side stay together to the end. Steps of fewer small graphs should be no faster, since they wait for launches; this was

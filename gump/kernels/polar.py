@@ -34,7 +34,8 @@ def _sum_over_blocks(x, known):
 
 @triton.jit
 def _load(values, at, known, degree, num_rows, START: tl.constexpr, BETA: tl.constexpr, SIDE: tl.constexpr):
-    """The entries of a tile, by what those of every row are multiplied, and the matrix to be iterated on; one where there is no block."""
+    """The entries of a tile, a number for every row (by which scores are multiplied, or unit blocks were divided), and the matrix to be iterated on, with
+    one where there is no block."""
     i = tl.arange(0, SIDE)[:, None]
     diagonal = (i == tl.arange(0, SIDE)[None, :]).to(tl.float32)
     entries = tl.load(values + at, mask=known, other=0.0)
@@ -49,7 +50,7 @@ def _load(values, at, known, degree, num_rows, START: tl.constexpr, BETA: tl.con
         x = entries / largest[:, None]
         norm = tl.sqrt(_sum_over_blocks(x * x, known))
         x = x / tl.where(norm == 0.0, 1.0, norm)[:, None]
-        factor = tl.where(norm == 0.0, 0.0, 1.0 / (norm * largest))
+        factor = norm * largest
     return entries, factor, x + tl.where(i < num_rows, 0.0, diagonal), diagonal
 
 
@@ -91,7 +92,8 @@ def _backward(
         dx = tl.dot(dx, inner, input_precision="ieee") + tl.dot(x, dinner, input_precision="ieee")
         x = tl.dot(x, inner, input_precision="ieee")
     if START == UNIT:
-        dx = factor[:, None] * (dx - _sum_over_blocks(dx * first_x, known)[:, None] * first_x)
+        dx = dx - _sum_over_blocks(dx * first_x, known)[:, None] * first_x
+        dx = tl.where(factor[:, None] == 0.0, 0.0, dx / tl.where(factor == 0.0, 1.0, factor)[:, None])
     else:
         turned = tl.dot(tl.trans(x), dx, input_precision="ieee")
         dx = tl.dot(x, 0.5 * (turned - tl.trans(turned)), input_precision="ieee")

@@ -66,7 +66,7 @@ def polar_factor(
         num_steps: The number of Newton-Schulz steps; none for the exact factor.
         bounds: An interval that is known to hold every singular value; for the exact factor only.
         check_finite: Whether to refuse NaN and infinity, and factors that are not orthogonal because ``bounds`` do not hold, which costs a
-            pass and a wait for the device each.
+            pass and a wait for the device each. Without it a block that is not finite may, on a GPU, spoil others of its size.
 
     Shapes:
         - **input:** :math:`(*, d, d)`
@@ -129,12 +129,12 @@ def quintics_within(bounds: tuple[float, float], dtype: torch.dtype) -> tuple[Qu
     return minimax_quintics(*bounds, _rounding(dtype), CUSHION, SAFETY)
 
 
+torch.compiler.assume_constant_result(quintics_within)  # no tensors are in it, and what it does with NumPy is not for compilers
+
+
 def newton_schulz_quintics(num_steps: int) -> tuple[Quintic, ...]:
     """The quintics of the paper's iteration."""
     return (NEWTON_SCHULZ,) * num_steps
-
-
-torch.compiler.assume_constant_result(quintics_within)  # no tensors are in it, and what it does with NumPy is not for compilers
 
 
 def factor_within(blocks: Tensor, bounds: tuple[float, float]) -> Tensor:

@@ -321,7 +321,7 @@ class Coin(torch.nn.Module):
             elif small:
                 coins = unit_iterates(small, newton_schulz_quintics(self.num_steps))
         together = self.kind in ("bounded", "near_identity") and not torch.compiler.is_compiling()
-        if together and all(block.device.type == "cpu" for block in scores):
+        if together and not coins and all(block.device.type == "cpu" for block in scores):
             scores = [block if block.dtype == torch.float64 else block.float() for block in scores]
             return perturbed_polar(scores, [self._center(block) for block in scores], self.beta)
         return coins + [self.project(block) for block in scores[len(coins) :]]

@@ -58,7 +58,7 @@ def setting(
         dataset={"level": level, "task": "multiclass" if level == "node" else "regression", "num_graphs": 30},
         protocol={"kind": "fresh", "num_runs": len(ENDS)},
         model={"conv": "gin", "base": "gin", "norm": norm, "base_norm": norm, "dropout": dropout},
-        train={"epochs": 14, "threshold": 1e9, **train},
+        train={"epochs": 14, "threshold": 1e9, "select": "last", **train},
     )
     dataset = prepare(config.settings, line_graph=True)
     for graph in dataset.graphs:

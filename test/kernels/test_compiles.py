@@ -30,7 +30,8 @@ def compile_only(kernel, *args, grid, warmup, **settings):
     key = kernel.__name__, str(fixed), str(types), str(options)
     if key not in compiled:
         binary = triton.compile(ASTSource(kernel, types, fixed), target=GPUTarget("cuda", 90, 32), options=options)
-        compiled[key] = kernel.__module__, len(binary.asm["cubin"])
+        values = {p.name: bound.arguments[p.name] for p in kernel.params if p.is_constexpr and isinstance(bound.arguments[p.name], (int, bool))}
+        compiled[key] = kernel.__module__.removeprefix("gump.kernels.") + "." + kernel.__name__, values, len(binary.asm["cubin"])
 
 
 JITFunction.run = compile_only
@@ -39,18 +40,27 @@ for module in [module for name, module in sys.modules.items() if name.startswith
     if hasattr(module, "runs_kernels"):
         module.runs_kernels = lambda *tensors: True
 
-star = torch.tensor([[0, 0, 0, 1, 2, 3], [1, 2, 3, 0, 0, 0]])
-store = PaddedStore([Data(x=torch.rand(4, 3), edge_index=star, y=torch.tensor([0])) for _ in range(4)])
+leaves = torch.arange(1, 18)
+star = torch.stack([torch.cat([0 * leaves, leaves]), torch.cat([leaves, 0 * leaves])])
+store = PaddedStore([Data(x=torch.rand(18, 3), edge_index=star, y=torch.tensor([0])) for _ in range(4)])
 index = torch.tensor([[0, 1], [2, 3]])
 for make in (
     lambda: GUMP(3, 16, num_layers=2, conv="gin", base="gin"),
     lambda: GUMP(3, 16, num_layers=2, coin="newton_schulz"),
+    lambda: GUMP(3, 16, num_layers=2, conv="graph", base="graph", coin="newton_schulz", num_steps=2),
     lambda: MPNN(3, 16, num_layers=2, norm="batch"),
 ):
     replicas = Replicas([GraphPredictor(make(), out_channels=2) for _ in index])
     replicas(store.batch(index, store.layout(index))).sum().backward()
-print(json.dumps([[*key[:1], *value] for key, value in compiled.items()]))
+print(json.dumps(list(compiled.values())))
 """
+
+
+KERNELS = {
+    *("arcs._collect", "arcs._spread", "batch_norm._moments", "batch_norm._normalize", "batch_norm._pull", "batch_norm._sums"),
+    *("coin_shift._backward", "coin_shift._forward", "linear._linear_backward", "linear._linear_forward"),
+    *("neighbor_sum._neighbor_sum", "pair_score._backward", "pair_score._forward", "polar._backward", "polar._forward"),
+}
 
 
 def test_every_kernel_compiles_for_a_gpu() -> None:
@@ -59,5 +69,10 @@ def test_every_kernel_compiles_for_a_gpu() -> None:
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout.splitlines()[-1])
     assert all(size > 0 for _, _, size in found)
-    modules = {module.removeprefix("gump.kernels.") for _, module, _ in found}
-    assert modules == {"arcs", "batch_norm", "coin_shift", "linear", "neighbor_sum", "pair_score", "polar"}
+    assert {name for name, _, _ in found} == KERNELS
+    for kernel in ("polar._forward", "polar._backward"):  # bounded coins and the paper's, in tiles of both sizes
+        assert {(1, 16), (1, 32), (2, 16), (2, 32)} <= {
+            (values["START"], values["SIDE"]) for name, values, _ in found if name == kernel
+        }
+    sums = {(values["SCALED"], values["OWN"], values["PORTS"]) for name, values, _ in found if name == "neighbor_sum._neighbor_sum"}
+    assert {(True, True, 1), (True, True, 16), (False, True, 1), (False, True, 16), (False, False, 1), (False, False, 16)} <= sums

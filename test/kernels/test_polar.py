@@ -111,10 +111,19 @@ def test_the_papers_iterates_and_their_gradients_are_the_plain_ones_also_far_fro
 
 
 def test_the_iterate_of_zero_is_zero_and_so_is_its_gradient():
-    leaf = torch.zeros(3, 4, 4, device=DEVICE, requires_grad=True)
+    for zero in (torch.zeros(3, 4, 4, device=DEVICE), torch.zeros(3, 1, 1, device=DEVICE)):
+        leaf = zero.requires_grad_()
+        out = steps_of(leaf, 10)
+        out.sum().backward()
+        assert not out.any()
+        assert not leaf.grad.any()
+
+
+def test_a_number_turns_no_gradient_back_however_small_it_is():
+    leaf = torch.tensor([1e-39, -2.0], device=DEVICE).view(2, 1, 1).requires_grad_()
     out = steps_of(leaf, 10)
     out.sum().backward()
-    assert not out.any()
+    assert out.flatten().tolist() == [1, -1]
     assert not leaf.grad.any()
 
 
