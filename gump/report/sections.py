@@ -72,8 +72,8 @@ SECTIONS = (
         remark="Network and training are those of Karhadkar et al. (2023), whose code the paper says its baselines follow: up to 1,000 "
         "epochs, of which the last counts. No row here has settings from a search, and where the paper gives no settings of a model they are "
         "ours, so that such a row is no reproduction. A test set of MUTAG has 20 graphs: with ten splits, differences of ten points may be "
-        "chance, and with the five of PROTEINS or the three of NCI1 and NCI109 some five. Runs shared their GPU or CPU with other programs, so "
-        "that their times say little.",
+        "chance, and with the five or three of PROTEINS and the three of NCI1 and NCI109 some five. Runs shared their GPU or CPU with other "
+        "programs, so that their times say little.",
     ),
     Section(
         "Node classification",

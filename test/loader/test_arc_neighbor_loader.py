@@ -236,7 +236,7 @@ def test_isolated_vertices_and_graphs_without_edges_are_legal() -> None:
     batch = only(ArcNeighborLoader(data, [3, 3], batch_size=2, input_nodes=torch.tensor([3, 0])))
     assert (batch.n_id.tolist(), batch.edge_index.shape, batch.batch_size) == ([3, 0], (2, 0), 2)
     net = model(3, 8, 2)
-    assert torch.equal(net(batch.x, batch.edge_index), net(data.x, data.edge_index)[[3, 0]])
+    torch.testing.assert_close(net(batch.x, batch.edge_index), net(data.x, data.edge_index)[[3, 0]])
     empty = graph(torch.empty(2, 0, dtype=torch.long), 3)
     assert [b.n_id.tolist() for b in ArcNeighborLoader(empty, [-1], batch_size=2)] == [[0, 1], [2]]
     assert len(ArcNeighborLoader(data, [1], input_nodes=torch.zeros(4, dtype=torch.bool))) == 0
