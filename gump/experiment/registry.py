@@ -79,5 +79,5 @@ def obstacle_to_replicas(settings: Mapping[str, Any]) -> str:
     if settings["model"].get("checkpoint"):
         return "'model.checkpoint' must be false with '--replicas': layers that run side by side cannot be computed again in the backward pass"
     if settings["head"].get("pool") == "max":
-        return "'head.pool' must be 'mean' or 'sum' with '--replicas' (got 'max')"
+        return "'head.pool' must not be 'max' with '--replicas' (got 'max')"
     return ""

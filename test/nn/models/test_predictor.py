@@ -1,4 +1,5 @@
 import re
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -23,13 +24,31 @@ def test_a_graph_is_predicted_from_the_mean_of_its_vertices() -> None:
     assert torch.allclose(model(batch.x, batch.edge_index, batch=batch.batch), expected, atol=1e-6)
 
 
-@pytest.mark.parametrize(("pool", "reduce"), [("sum", torch.sum), ("max", torch.amax)])
-def test_other_pools(pool: str, reduce: object) -> None:
+def arsinh_of_sum(x: torch.Tensor, dim: int, keepdim: bool) -> torch.Tensor:
+    total = x.sum(dim, keepdim=keepdim)
+    return total.sign() * (total.abs() + (total**2 + 1).sqrt()).log()
+
+
+@pytest.mark.parametrize(("pool", "reduce"), [("sum", torch.sum), ("max", torch.amax), ("log_sum", arsinh_of_sum)])
+def test_other_pools(pool: str, reduce: Callable[..., torch.Tensor]) -> None:
     edge_index, num_nodes = ring(5)
     x = torch.randn(num_nodes, 3)
     model = GraphPredictor(encoder(), 2, pool=pool).eval()
     expected = model.head(reduce(model.encoder(x, edge_index), 0, keepdim=True))
     assert torch.allclose(model(x, edge_index), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("pool", ["mean", "sum", "log_sum"])
+def test_padding_is_left_out_of_a_pool(pool: str) -> None:
+    edge_index, num_nodes = ring(5)
+    x, model = torch.randn(num_nodes, 3), GraphPredictor(encoder(), 2, pool=pool).eval()
+    padding = {
+        "batch": torch.tensor([0] * num_nodes + [1] * 2),
+        "mask": torch.tensor([True] * num_nodes + [False] * 2),
+        "num_graphs": 2,
+    }
+    padded = model(torch.cat([x, torch.full((2, 3), 7.0)]), edge_index, **padding)
+    assert torch.allclose(padded[:1], model(x, edge_index), atol=1e-6)
 
 
 def test_graphs_without_vertices_at_the_end_are_counted() -> None:
@@ -106,7 +125,7 @@ def test_what_the_head_is_given_can_be_dropped(kind: type[GraphPredictor]) -> No
 
 
 def test_an_unknown_pool_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"'pool' must be one of 'mean', 'sum', 'max' \(got 'median'\)"):
+    with pytest.raises(ValueError, match=r"'pool' must be one of 'mean', 'sum', 'log_sum', 'max' \(got 'median'\)"):
         GraphPredictor(encoder(), 2, pool="median")
 
 
