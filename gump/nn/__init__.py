@@ -4,6 +4,7 @@ from gump.nn.arc_linear import ArcFeatures, ArcLinear
 from gump.nn.coin import COINS, Coin
 from gump.nn.conv import ArcGCNConv, ArcGCNIIConv, ArcGINConv, ArcGraphConv, ExphormerConv, GRITConv, LieUnitaryConv, UnitaryConv
 from gump.nn.embedding import CategoricalEmbedding
+from gump.nn.feed_forward import FeedForward
 from gump.nn.models import (
     ADGN,
     GCNII,
@@ -52,6 +53,7 @@ __all__ = [
     "DRewGCN",
     "Exphormer",
     "ExphormerConv",
+    "FeedForward",
     "GRITConv",
     "GraphMLPMixer",
     "GraphPredictor",

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 from torch_geometric.nn.inits import reset
-from torch_geometric.nn.resolver import activation_resolver
 
 from gump.nn.arguments import check_counts, check_name
 from gump.nn.conv.exphormer_conv import ExphormerConv
+from gump.nn.feed_forward import FeedForward
 from gump.nn.models.gps import check_sizes, edge_features, local_arguments, local_conv
 from gump.nn.norm import NORMS, make_norm
 
@@ -193,15 +193,8 @@ class _Layer(torch.nn.Module):
         self.conv = local_conv(conv, channels, edge_dim, act)
         self.attention = ExphormerConv(channels, heads)
         self.conv_norm = None if self.conv is None else make_norm(norm, channels)
-        self.attention_norm, self.norm = make_norm(norm, channels), make_norm(norm, channels)
-        self.dropout = torch.nn.Dropout(dropout)
-        self.mlp = torch.nn.Sequential(
-            torch.nn.Linear(channels, 2 * channels),
-            activation_resolver(act),
-            torch.nn.Dropout(dropout),
-            torch.nn.Linear(2 * channels, channels),
-            torch.nn.Dropout(dropout),
-        )
+        self.attention_norm, self.dropout = make_norm(norm, channels), torch.nn.Dropout(dropout)
+        self.block = FeedForward(channels, dropout, act, norm)
 
     def forward(self, x: Tensor, virtual: Tensor, interaction: Interaction, given: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
         """Computes new states of vertices and of virtual nodes."""
@@ -209,7 +202,7 @@ class _Layer(torch.nn.Module):
         out = self.attention_norm(x + self.dropout(attended))
         if self.conv is not None and self.conv_norm is not None:
             out = out + self.conv_norm(x + self.dropout(self.conv(x, **given)))
-        return self.norm(out + self.mlp(out)), virtual
+        return self.block(out), virtual
 
 
 def _listed(edges: Tensor, edge_index: Tensor, num_nodes: int) -> Tensor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import warnings
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
@@ -19,6 +20,7 @@ from gump.nn.arc_linear import ArcFeatures, check_vertices
 from gump.nn.arguments import can_look, check_counts, check_features, check_mask, check_name
 from gump.nn.coin import MAX_BLOCK, SCORE_RANK, Coin
 from gump.nn.conv import ArcGCNConv, ArcGCNIIConv, ArcGINConv, ArcGraphConv
+from gump.nn.feed_forward import FeedForward
 from gump.nn.models.mpnn import MPNN
 from gump.nn.norm import NORMS, NoNorm, make_norm, normalized
 from gump.nn.propagation import Propagation
@@ -102,6 +104,8 @@ class GUMP(torch.nn.Module):
             features of order one; without a norm they stay close to the Grover coin at first.
         base_norm: The same for the inside of the base GNN.
         residual: Whether layers add to their input, from the second on.
+        feed_forward: Whether a :class:`gump.nn.FeedForward` block follows every layer, on arcs and inside the base GNN, which is about five times the
+            multiplications.
         alpha: The share of the first states, for ``conv="gcnii"``.
         theta: How far its weights are from the identity.
         dropout: Probability :math:`p` of dropping an entry of an arc state after each layer, and inside the base GNN. Without a norm states grow
@@ -148,6 +152,7 @@ class GUMP(torch.nn.Module):
         norm: str | None = "batch",
         base_norm: str | None = "batch",
         residual: bool = False,
+        feed_forward: bool = False,
         alpha: float = 0.1,
         theta: float = 0.5,
         dropout: float = 0.0,
@@ -191,6 +196,7 @@ class GUMP(torch.nn.Module):
                 conv=self.base,
                 norm=base_norm,
                 mlp_norm=base_norm,
+                feed_forward=feed_forward,
                 act=act,
                 dropout=dropout,
             )
@@ -213,6 +219,9 @@ class GUMP(torch.nn.Module):
             self.convs.append(CONVS[conv](*pair, **inner, **({"layer": k} if conv == "gcnii" and k else {})))
         norms = [make_norm(norm, hidden_channels) for _ in range(num_layers + 1)]
         self.base_norm, self.norms = norms[0], torch.nn.ModuleList(norms[1:])
+        self.blocks = torch.nn.ModuleList(
+            FeedForward(hidden_channels, dropout, act, norm) for _ in range(num_layers if feed_forward else 0)
+        )
         self.layer_weight = torch.nn.Parameter(torch.zeros(num_layers)) if jk == "weighted" else None
         self.lin = None if out_channels is None else torch.nn.Linear(2 * hidden_channels, out_channels)
         self.reset_parameters()
@@ -230,7 +239,7 @@ class GUMP(torch.nn.Module):
     def reset_parameters(self) -> None:
         """Draws new weights. Those of the layers keep the energy of a signal that passes through them and a ReLU (He et al.), if there is a
         nonlinearity, but for the GCNII flavor, which mixes them with the identity, and orthogonal ones, which keep it without the ReLU."""
-        for module in (self.encoder, self.base_norm, self.coin, *self.convs, *self.norms, self.lin):
+        for module in (self.encoder, self.base_norm, self.coin, *self.convs, *self.norms, *self.blocks, self.lin):
             if module is not None:
                 module.reset_parameters()
         for layer in self._linear_layers():
@@ -384,18 +393,18 @@ class GUMP(torch.nn.Module):
     def _propagate(self, start: Start, propagate: Propagation, mask: Tensor | None) -> Tensor:
         """Runs the layers."""
         first = self._layer(0, ArcFeatures(start.x, start.line_graph, start.arc_attr, mask), propagate, mask)
-        h = self.dropout(first)  # which the GCNII flavor mixes in as it was before
+        h = self._block(0, self.dropout(first), mask)  # the GCNII flavor mixes in what was before
         states, given = [h], {"first": first} if self.conv == "gcnii" else {}
         for k in range(1, self.num_layers):
             new = self._layer(k, h, propagate, mask, **given)
-            h = h + new if self.residual else new
+            h = self._block(k, h + new if self.residual else new, mask)
             states.append(h)
         if self.layer_weight is None:
             return h
         return torch.stack([w * s for w, s in zip(self.layer_weight.softmax(0), states, strict=True)]).sum(0)
 
     def _layer(self, k: int, h: Tensor | ArcFeatures, propagate: Propagation, mask: Tensor | None, **given: Tensor) -> Tensor:
-        """Runs one layer, from the second on with its dropout; with ``checkpoint`` its inner states are computed again in the backward pass."""
+        """Runs one layer, from the second on with its dropout."""
 
         def run(h: Tensor | ArcFeatures) -> Tensor:
             if isinstance(self.norms[k], NoNorm):
@@ -404,6 +413,14 @@ class GUMP(torch.nn.Module):
                 out = normalized(self.norms[k], self.arc_act, self.convs[k](h, propagate, **given), mask)
             return out if k == 0 else self.dropout(out)
 
+        return self._kept(run, h)
+
+    def _block(self, k: int, h: Tensor, mask: Tensor | None) -> Tensor:
+        """Runs the feed-forward block behind a layer, if there is one."""
+        return self._kept(lambda h: self.blocks[k](h, mask), h) if self.blocks else h
+
+    def _kept(self, run: Callable[[Any], Tensor], h: Tensor | ArcFeatures) -> Tensor:
+        """Runs a part of a layer; with ``checkpoint`` its inner states are computed again in the backward pass."""
         return checkpoint(run, h, use_reentrant=False) if self.checkpoint and self.training else run(h)
 
     def __repr__(self) -> str:

@@ -12,6 +12,7 @@ from torch_geometric.nn.resolver import activation_resolver
 
 from gump.line_graph import EulerianLineGraph, check_edge_index
 from gump.nn.arguments import can_look, check_counts, check_features, check_mask, check_name
+from gump.nn.feed_forward import FeedForward
 from gump.nn.linear import is_hooked, linear
 from gump.nn.neighbors import Neighbors
 from gump.nn.norm import NORMS, make_norm, normalized
@@ -50,6 +51,8 @@ class MPNN(torch.nn.Module):
         conv: ``"gcn"``, ``"gin"`` or ``"graph"``.
         num_relations: How many types of edges there are.
         residual: Whether layers add to their input, where the widths agree.
+        feed_forward: Whether a :class:`gump.nn.FeedForward` block follows every layer but one that is linear. With ``residual=True`` this is the
+            layer of GCN+ and GIN+ (`Luo et al., ICML 2025 <https://arxiv.org/abs/2502.09263>`_), but for edge attributes.
         dropout: Probability of dropping an entry after each layer.
         act: The nonlinearity, by its name in torch.
         norm: ``"batch"``, ``"layer"`` or none, after every convolution.
@@ -72,6 +75,7 @@ class MPNN(torch.nn.Module):
         conv: str = "gcn",
         num_relations: int = 1,
         residual: bool = False,
+        feed_forward: bool = False,
         dropout: float = 0.0,
         act: str = "relu",
         norm: str | None = None,
@@ -93,10 +97,11 @@ class MPNN(torch.nn.Module):
             relations = [_conv(conv, *pair, act, mlp_norm) for _ in range(num_relations)]
             self.convs.append(relations[0] if num_relations == 1 else _SumOfRelations(relations, *pair))
         self.norms = torch.nn.ModuleList(make_norm(norm, hidden_channels) for _ in range(num_layers - self.linear_last))
+        self.blocks = torch.nn.ModuleList(FeedForward(hidden_channels, dropout, act, norm) for _ in self.norms if feed_forward)
 
     def reset_parameters(self) -> None:
         """Draws new weights."""
-        for module in (self.convs, self.norms, self.act):
+        for module in (self.convs, self.norms, self.blocks, self.act):
             reset(module)
 
     def forward(
@@ -134,6 +139,7 @@ class MPNN(torch.nn.Module):
             if k < len(self.norms):
                 new = self.dropout(normalized(self.norms[k], self.act, new, mask))
                 new = x + new if self.residual and new.size(-1) == x.size(-1) else new
+                new = self.blocks[k](new, mask) if self.blocks else new
             x = new
         return x
 

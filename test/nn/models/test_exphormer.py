@@ -106,7 +106,8 @@ def test_one_layer_is_the_formula() -> None:
     states = model.edge_encoder.weight.expand(data.num_edges, -1)
     local = layer.conv_norm(h + layer.conv(h, data.edge_index))
     attended = layer.attention_norm(h + layer.attention(h, data.edge_index, states))
-    expected = model.lin(layer.norm(local + attended + layer.mlp(local + attended)))
+    mixed, block = local + attended, layer.block
+    expected = model.lin(block.norm(mixed + block.lin2(torch.relu(block.lin1(mixed)))))
     assert (run(model, data) - expected).abs().max() < 1e-12
 
 

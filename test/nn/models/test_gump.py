@@ -14,7 +14,7 @@ from torch_geometric.nn import GCN
 
 from gump import EulerianLineGraph
 from gump.linalg import unitarity_error
-from gump.nn import COINS, GUMP, PRESETS, Propagation
+from gump.nn import COINS, GUMP, PRESETS, ArcFeatures, Propagation
 from gump.nn.norm import NoNorm
 from gump.transforms import AddLineGraph
 
@@ -332,13 +332,14 @@ def test_a_graph_without_edges_trains() -> None:
     assert model.propagation_matrix(torch.randn(1, 3), torch.empty(2, 0, dtype=torch.long)).shape == (0, 0)
 
 
-def test_checkpointing_changes_memory_and_nothing_else() -> None:
+@pytest.mark.parametrize("feed_forward", [False, True])
+def test_checkpointing_changes_memory_and_nothing_else(feed_forward: bool) -> None:
     edge_index, num_nodes = ring(30)
     x = torch.randn(num_nodes, 3, dtype=torch.double)
     results = []
     for checkpoint in (False, True):
         torch.manual_seed(0)
-        model = GUMP(3, 8, 12, checkpoint=checkpoint, dropout=0.1).double()
+        model = GUMP(3, 8, 12, checkpoint=checkpoint, dropout=0.1, feed_forward=feed_forward).double()
         sizes = []
         with torch.autograd.graph.saved_tensors_hooks(lambda t, s=sizes: s.append(t.nbytes) or t, lambda t: t):
             out = model(x, edge_index)
@@ -401,6 +402,24 @@ def test_residual_layers_add_to_their_input() -> None:
     model.num_layers = 1
     assert (model(x, edge_index, return_arcs=True)[1] - first).abs().max() < 1e-6
     assert (h - first).abs().max() > 1e-4
+
+
+@pytest.mark.parametrize("residual", [False, True])
+@pytest.mark.parametrize("conv", ["gcn", "gin", "graph"])
+def test_feed_forward_blocks_follow_every_layer(conv: str, residual: bool) -> None:
+    edge_index, num_nodes = random_graph(0)
+    x = torch.randn(num_nodes, 3, dtype=torch.double)
+    torch.manual_seed(0)
+    model = GUMP(3, 8, 3, conv=conv, residual=residual, feed_forward=True, num_base_layers=3).double().eval()
+    start = model.start(x, edge_index)
+    propagate = Propagation(model.coin(*start), start.line_graph, hubs=model.coin.hubs(*start))
+    h: Any = ArcFeatures(start.x, start.line_graph, start.arc_attr)
+    for k, layer in enumerate(model.convs):
+        new = torch.relu(model.norms[k](layer(h, propagate)))
+        h = model.blocks[k](h + new if residual and k else new)
+    torch.testing.assert_close(model(x, edge_index, return_arcs=True)[1], h)
+    assert len(model.encoder.blocks) == 2
+    assert not GUMP(3, 8, 3).blocks
 
 
 def test_arc_states_come_in_the_order_of_the_line_graph() -> None:
@@ -490,7 +509,7 @@ def test_zero_base_layers_mean_no_base() -> None:
 
 
 def test_reset_parameters_draws_new_ones() -> None:
-    model = GUMP(3, 8, 2, jk="weighted")
+    model = GUMP(3, 8, 2, jk="weighted", feed_forward=True)
     before = {name: value.clone() for name, value in model.named_parameters()}
     model.reset_parameters()
     changed = [name for name, value in model.named_parameters() if "weight" in name and "norm" not in name and value.dim() > 1]

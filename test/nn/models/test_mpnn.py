@@ -142,6 +142,24 @@ def test_residual_adds_where_widths_agree() -> None:
     torch.testing.assert_close(model(x, edge_index), torch.relu(first(x, edge_index)))
 
 
+@pytest.mark.parametrize("out_channels", [None, 4])
+def test_feed_forward_blocks_follow_every_layer_that_is_not_linear(out_channels: int | None) -> None:
+    x, edge_index, _ = double("grid")
+    model = MPNN(3, 8, 3, out_channels=out_channels, residual=True, norm="batch", feed_forward=True).double()
+    h = x
+    for k, conv in enumerate(model.convs):
+        layer = GCNConv(conv.in_channels, conv.out_channels).double()
+        layer.load_state_dict(conv.state_dict())
+        new = layer(h, edge_index)
+        if k < len(model.norms):
+            new = torch.relu(model.norms[k](new))
+            new = model.blocks[k](new if k == 0 else h + new)
+        h = new
+    torch.testing.assert_close(model(x, edge_index), h)
+    assert len(model.blocks) == (3 if out_channels is None else 2)
+    assert not MPNN(3, 8, 3).blocks
+
+
 def test_norm_and_dropout_are_applied_between_layers() -> None:
     x, edge_index, _ = double("grid")
     model = MPNN(3, 64, 2, out_channels=4, norm="batch", dropout=0.5).double()
