@@ -16,6 +16,7 @@ from torch import Tensor
 from torch.optim.lr_scheduler import LambdaLR, ReduceLROnPlateau
 
 from gump.experiment.checkpoint import SAVE_EVERY_S, read_checkpoint, write_checkpoint
+from gump.experiment.device import fabric_on
 from gump.experiment.feed import Feed
 from gump.experiment.model import base_parameters, penalty, predict
 from gump.experiment.progress import Evaluation, Progress
@@ -58,7 +59,7 @@ class Trainer:
     ) -> None:
         self.feed, self.task, self.training, self.seed, self.index = feed, task, training, seed, index
         self.save_every_s = save_every_s
-        self.fabric = fabric or Fabric(accelerator="cpu", devices=1, precision=training.precision)  # type: ignore[arg-type]
+        self.fabric = fabric or fabric_on("cpu", precision=training.precision)
         optimizer = _optimizer(model, training)
         self.schedule = _schedule(optimizer, training)
         self.module, self.optimizer = self.fabric.setup(model, optimizer)

@@ -50,11 +50,23 @@ def test_what_replaces_a_run_that_diverged_removes_what_that_left(tmp_path: Path
         assert bool(list(tmp_path.rglob("*.diverged.ckpt"))) is (status == "diverged")
 
 
-@pytest.mark.parametrize(("kind", "num_replicas"), [("MPNN", 2), ("GUMP", None)])
-def test_other_precision_is_refused_where_it_would_not_be_kept(kind: str, num_replicas: int | None, tmp_path: Path) -> None:
-    config = tiny_config(train={"precision": "bf16-mixed"}, model={"kind": kind})
-    with pytest.raises(ValueError, match=r"'train\.precision' must be '32-true' .* \(got 'bf16-mixed'\)"):
+@pytest.mark.parametrize(("kind", "precision", "num_replicas"), [("MPNN", "bf16-mixed", 2), ("GUMP", "64-true", None)])
+def test_other_precision_is_refused_where_it_would_not_be_kept(
+    kind: str, precision: str, num_replicas: int | None, tmp_path: Path
+) -> None:
+    config = tiny_config(train={"precision": precision}, model={"kind": kind})
+    with pytest.raises(ValueError, match=rf"'train\.precision' must be '32-true' .* \(got '{precision}'\)"):
         list(Runner(tmp_path, num_replicas=num_replicas).run(config))
+
+
+def test_models_on_arcs_train_in_mixed_precision(tmp_path: Path) -> None:
+    plain, mixed = (
+        next(iter(Runner(tmp_path / precision).run(tiny_config(train={"precision": precision}), [0])))
+        for precision in ("32-true", "bf16-mixed")
+    )
+    assert mixed.provenance["precision"] == "bf16-mixed"
+    assert mixed.history["train_loss"] != plain.history["train_loss"]
+    assert mixed.history["train_loss"] == pytest.approx(plain.history["train_loss"], abs=0.1)
 
 
 def test_runs_on_other_data_are_not_put_beside_each_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -104,8 +104,8 @@ class GUMP(torch.nn.Module):
             features of order one; without a norm they stay close to the Grover coin at first.
         base_norm: The same for the inside of the base GNN.
         residual: Whether layers add to their input, from the second on.
-        feed_forward: Whether a :class:`gump.nn.FeedForward` block follows every layer, on arcs and inside the base GNN, which is about five times the
-            multiplications.
+        feed_forward: Whether a :class:`gump.nn.FeedForward` block follows every layer, which then has about five times as many multiplications.
+        base_feed_forward: The same inside the base GNN, whose rows, one for a vertex, are fewer.
         alpha: The share of the first states, for ``conv="gcnii"``.
         theta: How far its weights are from the identity.
         dropout: Probability :math:`p` of dropping an entry of an arc state after each layer, and inside the base GNN. Without a norm states grow
@@ -153,6 +153,7 @@ class GUMP(torch.nn.Module):
         base_norm: str | None = "batch",
         residual: bool = False,
         feed_forward: bool = False,
+        base_feed_forward: bool = False,
         alpha: float = 0.1,
         theta: float = 0.5,
         dropout: float = 0.0,
@@ -196,7 +197,7 @@ class GUMP(torch.nn.Module):
                 conv=self.base,
                 norm=base_norm,
                 mlp_norm=base_norm,
-                feed_forward=feed_forward,
+                feed_forward=base_feed_forward,
                 act=act,
                 dropout=dropout,
             )

@@ -410,7 +410,7 @@ def test_feed_forward_blocks_follow_every_layer(conv: str, residual: bool) -> No
     edge_index, num_nodes = random_graph(0)
     x = torch.randn(num_nodes, 3, dtype=torch.double)
     torch.manual_seed(0)
-    model = GUMP(3, 8, 3, conv=conv, residual=residual, feed_forward=True, num_base_layers=3).double().eval()
+    model = GUMP(3, 8, 3, conv=conv, residual=residual, feed_forward=True).double().eval()
     start = model.start(x, edge_index)
     propagate = Propagation(model.coin(*start), start.line_graph, hubs=model.coin.hubs(*start))
     h: Any = ArcFeatures(start.x, start.line_graph, start.arc_attr)
@@ -418,8 +418,8 @@ def test_feed_forward_blocks_follow_every_layer(conv: str, residual: bool) -> No
         new = torch.relu(model.norms[k](layer(h, propagate)))
         h = model.blocks[k](h + new if residual and k else new)
     torch.testing.assert_close(model(x, edge_index, return_arcs=True)[1], h)
-    assert len(model.encoder.blocks) == 2
-    assert not GUMP(3, 8, 3).blocks
+    assert not model.encoder.blocks
+    assert not GUMP(3, 8, 3, base_feed_forward=True).blocks
 
 
 def test_arc_states_come_in_the_order_of_the_line_graph() -> None:
@@ -447,6 +447,7 @@ def test_the_paper_is_one_name_away() -> None:
         ("dropout", 0.3, lambda m: m.dropout.p),
         ("dropout", 0.3, lambda m: m.encoder.dropout.p),
         ("num_base_layers", 3, lambda m: m.encoder.num_layers),
+        ("base_feed_forward", True, lambda m: bool(m.encoder.blocks)),
         ("base_norm", "layer", lambda m: "layer" if "LayerNorm" in str(type(m.encoder.norms[0])) else "batch"),
         ("norm", "layer", lambda m: "layer" if "LayerNorm" in str(type(m.norms[0])) else "batch"),
     ],
@@ -509,7 +510,7 @@ def test_zero_base_layers_mean_no_base() -> None:
 
 
 def test_reset_parameters_draws_new_ones() -> None:
-    model = GUMP(3, 8, 2, jk="weighted", feed_forward=True)
+    model = GUMP(3, 8, 2, jk="weighted", feed_forward=True, base_feed_forward=True, num_base_layers=2)
     before = {name: value.clone() for name, value in model.named_parameters()}
     model.reset_parameters()
     changed = [name for name, value in model.named_parameters() if "weight" in name and "norm" not in name and value.dim() > 1]
