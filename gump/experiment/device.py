@@ -9,7 +9,9 @@ from typing import Any
 
 import torch
 from lightning_fabric import Fabric
-from lightning_fabric.plugins import MixedPrecision
+
+from gump.experiment.precision import MIXED
+from gump.experiment.unrounded_inputs import UnroundedInputs
 
 PROCESS = Path("/proc/self")
 """Where Linux tells about a process."""
@@ -18,29 +20,14 @@ RESIDENT_PEAK = "5"
 """What makes Linux forget the largest resident size of a process when it is written to ``clear_refs``."""
 
 
-MIXED = ("16-mixed", "bf16-mixed")
-"""Lightning Fabric's names of arithmetic by autocast: weights stay in single precision, products are rounded."""
-
-
-class Autocast(MixedPrecision):
-    """Fabric's, but that inputs stay as they are: it would round encodings before anything is multiplied, and cannot do so in a line graph."""
-
-    def convert_input(self, data: Any) -> Any:
-        """Returns its input."""
-        return data
-
-
 def fabric_on(device: str, num_devices: int = 1, precision: Any = None) -> Fabric:
     """Where and in what precision to compute; refuses what this machine has not."""
     try:
-        fabric = Fabric(accelerator=device, devices=num_devices, precision=None if precision in MIXED else precision)
-        if precision in MIXED:
-            plugin = Autocast(precision, fabric.device.type)
-            fabric = Fabric(accelerator=device, devices=num_devices, plugins=plugin)
+        fabric = Fabric(accelerator=device, devices=num_devices, precision=None if precision == MIXED else precision)
+        if precision == MIXED:
+            fabric = Fabric(accelerator=device, devices=num_devices, plugins=UnroundedInputs(fabric.device.type))
         return fabric
     except (RuntimeError, ValueError) as error:  # there is no such device here, or nowhere
-        if "recision" in str(error):
-            raise ValueError(f"'train.precision' must be one that Lightning Fabric knows (got {precision!r}): {error}") from error
         raise ValueError(f"'device' must be one that this machine has (got {device!r}): {error}") from error
 
 

@@ -12,6 +12,7 @@ from torch_geometric.transforms import AddLaplacianEigenvectorPE, AddRandomWalkP
 from gump import datasets, nn, transforms
 from gump.datasets.dataset import Dataset
 from gump.experiment.outside import Kinds, outside_code
+from gump.nn.models.predictor import POOLS
 
 DATASETS: dict[str, Callable[..., Dataset]] = {
     "fake": datasets.fake_dataset,
@@ -79,5 +80,5 @@ def obstacle_to_replicas(settings: Mapping[str, Any]) -> str:
     if settings["model"].get("checkpoint"):
         return "'model.checkpoint' must be false with '--replicas': layers that run side by side cannot be computed again in the backward pass"
     if settings["head"].get("pool") == "max":
-        return "'head.pool' must not be 'max' with '--replicas' (got 'max')"
+        return f"'head.pool' must be one of {', '.join(repr(p) for p in POOLS if p != 'max')} with '--replicas' (got 'max')"
     return ""

@@ -16,6 +16,7 @@ from torch_geometric.data import Batch, Data
 from gump.datasets.dataset import Dataset
 from gump.experiment.config import complete
 from gump.experiment.model import build_model, input_names, predict
+from gump.experiment.precision import autocast
 from gump.experiment.preprocess import Preparation
 from gump.experiment.registry import MODELS, code_of, takes_line_graph
 from gump.experiment.saved import read_saved
@@ -88,7 +89,9 @@ class Trained:
         batch = Batch.from_data_list(list(ready)).to(next(self.model.parameters()).device)
         if self.dataset.level == "source":
             batch.answer_index = batch.source_index
-        return predict(self.model, batch)
+        with autocast(self.settings["train"]["precision"], next(self.model.parameters()).device):
+            out = predict(self.model, batch)
+        return out.to(torch.promote_types(out.dtype, torch.float32))
 
     @cached_property
     def preparation(self) -> Preparation:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from gump.experiment.precision import PRECISIONS
 from gump.record import RULES
 
 PER_REPLICA = (
@@ -51,7 +52,8 @@ class Training:
         stop_after: For how many epochs in a row it must be.
         repeats: How often an epoch goes through the training set.
         select: Which epoch's number counts, ``"loss"``, ``"metric"`` or ``"last"``. Training is the same whichever it is, and records hold all three.
-        precision: Lightning Fabric's name of the arithmetic.
+        precision: Of the arithmetic, by Lightning Fabric's name: ``"32-true"``, ``"bf16-mixed"``, in which weights stay in single precision and
+            products are rounded, ``"64-true"`` or ``"bf16-true"``. Models on arcs have the first two.
         deterministic: Whether to ask torch for algorithms that repeat bit for bit, where it has them.
     """
 
@@ -83,6 +85,7 @@ class Training:
             "schedule": (None, "cosine", "plateau", "plateau_train"),
             "monitor": ("loss", "metric"),
             "select": RULES,
+            "precision": PRECISIONS,
         }
         for name, known in choices.items():
             if getattr(self, name) not in known:

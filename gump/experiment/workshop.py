@@ -16,10 +16,11 @@ import torch
 import gump
 from gump.experiment.checkpoint import SAVE_EVERY_S, read_checkpoint, tidy
 from gump.experiment.config import Config, made_by
-from gump.experiment.device import MIXED, device_name, fabric_on, peak_memory, reset_peak_memory
+from gump.experiment.device import device_name, fabric_on, peak_memory, reset_peak_memory
 from gump.experiment.feed import Feed, GraphFeed, LinkFeed, NodeFeed
 from gump.experiment.model import build_model
 from gump.experiment.padded import PaddedStore
+from gump.experiment.precision import MIXED
 from gump.experiment.preprocess import TransformedGraphs, prepare
 from gump.experiment.progress import Progress
 from gump.experiment.protocol import Split, run_seed
@@ -40,7 +41,7 @@ from gump.experiment.watch import Watch
 from gump.kernels import LAUNCHED, has_triton
 from gump.record import Record, format_indices
 
-FORMAT = 2
+FORMAT = 3
 """The version of what checkpoints hold."""
 
 
@@ -75,9 +76,9 @@ class Workshop:
         self.fabric.launch()
         self.line_graph = takes_line_graph(MODELS[self.config.settings["model"]["kind"]])
         self.code = code_of(self.config.settings)
-        if self.line_graph and self.training.precision not in ("32-true", *MIXED):
+        if self.line_graph and self.training.precision not in ("32-true", MIXED):
             raise ValueError(
-                f"'train.precision' must be '32-true' or {' or '.join(map(repr, MIXED))} for models on arcs (got '{self.training.precision}'): "
+                f"'train.precision' must be '32-true' or '{MIXED}' for models on arcs (got '{self.training.precision}'): "
                 "Fabric converts no line graph; in a loop of your own use .double() on model and features"
             )
         with blaming(self.config.place):

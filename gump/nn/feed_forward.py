@@ -7,8 +7,9 @@ from torch import Tensor
 from torch_geometric.nn.inits import reset
 from torch_geometric.nn.resolver import activation_resolver
 
+from gump.nn.arguments import check_counts, check_name
 from gump.nn.linear import linear
-from gump.nn.norm import make_norm
+from gump.nn.norm import NORMS, make_norm
 
 
 class FeedForward(torch.nn.Module):
@@ -30,6 +31,8 @@ class FeedForward(torch.nn.Module):
 
     def __init__(self, channels: int, dropout: float = 0.0, act: str = "relu", norm: str | None = "batch") -> None:
         super().__init__()
+        check_counts(1, channels=channels)
+        check_name("norm", norm, NORMS, optional=True)
         self.channels = channels
         self.lin1, self.lin2 = torch.nn.Linear(channels, 2 * channels), torch.nn.Linear(2 * channels, channels)
         self.act, self.dropout, self.norm = activation_resolver(act), torch.nn.Dropout(dropout), make_norm(norm, channels)

@@ -89,7 +89,7 @@ class HopConv(torch.nn.Module):
         used = (hops.distance >= self.first) & (hops.distance <= self.last)
         row = torch.where(used, (hops.distance - self.first) * num_nodes, 0) + hops.source
         message = z.flatten(0, 1).index_select(0, row) * (hops.weight * used).unsqueeze(-1)
-        out = torch.zeros_like(z[0]).index_add(0, hops.target, message)
+        out = message.new_zeros(z[0].shape).index_add(0, hops.target, message)
         if hops.own is not None:
             out = out + (hops.own[self.first - 1 : self.last].unsqueeze(-1) * z).sum(0)
         return out + self.bias

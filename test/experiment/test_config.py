@@ -190,6 +190,7 @@ def test_what_runs_side_by_side_share_is_all_but_what_each_can_have_for_itself()
         (tiny_tables(train={"epochs": 0}), r"'train.epochs' must be at least 1 \(got 0\)"),
         (tiny_tables(train={"optimizer": "sgd"}), r"'train.optimizer' must be one of \('adam', 'adamw'\) \(got 'sgd'\)"),
         (tiny_tables(train={"schedule": "cos"}), r"'train.schedule' must be one of"),
+        (tiny_tables(train={"precision": "16-mixed"}), r"'train.precision' must be one of .*'bf16-mixed'.* \(got '16-mixed'\)"),
         (tiny_tables(train={"monitor": "val"}), r"'train.monitor' must be one of"),
         (tiny_tables(model={"kind": "GUMPY"}), r"'model.kind' cannot be 'GUMPY' \(did you mean 'GUMP'\?\)"),
         (tiny_tables(model={"in_channels": 3}), r"'model.in_channels' is not a setting"),

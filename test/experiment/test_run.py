@@ -118,7 +118,7 @@ def test_a_configuration_that_is_named_twice_is_trained_once_and_one_name_for_tw
             {"train": {"precision": "64-true"}, "model": {"kind": "MPNN"}},
             r"'train.precision' must be '32-true' with '--replicas' \(got '64-true'\)",
         ),
-        ({"head": {"pool": "max"}}, r"'head.pool' must not be 'max' with '--replicas' \(got 'max'\)"),
+        ({"head": {"pool": "max"}}, r"'head.pool' must be one of 'mean', 'sum', 'log_sum' with '--replicas' \(got 'max'\)"),
         ({"model": {"checkpoint": True}}, "'model.checkpoint' must be false with '--replicas'"),
     ],
 )

@@ -57,6 +57,18 @@ def test_kept_weights_answer_as_the_record_says(
         assert repr(trained).endswith(f"{data.task} of {data.level}s like those of fake)")
 
 
+@pytest.mark.parametrize("kind", ["GUMP", "MPNN"])
+def test_kept_weights_answer_in_the_precision_of_training(kind: str, tmp_path: Path) -> None:
+    config = tiny_config(dataset={"task": "regression"}, model={"kind": kind}, train={"precision": "bf16-mixed"})
+    [record] = Runner(tmp_path, keep_weights=True).run(config, [0])
+    trained, data = load_trained(tmp_path / f"{record.name}/{record.index:03d}.pt"), raw_graphs(config)
+    graphs, said = [data[i] for i in record.test_index], torch.tensor(record.predictions[config.training.select])
+    answers = trained(graphs)
+    trained.settings = config.settings | {"train": config.settings["train"] | {"precision": "32-true"}}
+    assert answers.dtype == torch.float32
+    assert (answers.flatten() - said.flatten()).abs().max() < 1e-5 < (trained(graphs).flatten() - said.flatten()).abs().max()
+
+
 def test_vertices_and_pairs_can_be_asked_about_too(tmp_path: Path) -> None:
     [record] = Runner(tmp_path, keep_weights=True).run(tiny_config(dataset={"level": "node"}), [0])
     config = tiny_config(dataset={"level": "node"})

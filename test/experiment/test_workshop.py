@@ -15,6 +15,7 @@ from gump.datasets.dataset import Dataset
 from gump.experiment import preprocess, workshop
 from gump.experiment.checkpoint import write_checkpoint
 from gump.experiment.config import make_configs
+from gump.experiment.precision import PRECISIONS
 from gump.experiment.run import Runner, run_all
 from gump.record import Record, load_records
 from gump.report.table import table
@@ -57,6 +58,13 @@ def test_other_precision_is_refused_where_it_would_not_be_kept(
     config = tiny_config(train={"precision": precision}, model={"kind": kind})
     with pytest.raises(ValueError, match=rf"'train\.precision' must be '32-true' .* \(got '{precision}'\)"):
         list(Runner(tmp_path, num_replicas=num_replicas).run(config))
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_models_on_vertices_train_in_every_precision(precision: str, tmp_path: Path) -> None:
+    [record] = Runner(tmp_path).run(tiny_config(train={"precision": precision, "epochs": 5}, model={"kind": "MPNN"}), [0])
+    assert (record.status, record.provenance["precision"]) == ("finished", precision)
+    assert record.history["train_loss"][-1] < record.history["train_loss"][0]
 
 
 def test_models_on_arcs_train_in_mixed_precision(tmp_path: Path) -> None:

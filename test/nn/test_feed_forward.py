@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 import torch
 
@@ -47,6 +49,18 @@ def test_resetting_draws_all_anew() -> None:
     after = dict(block.named_parameters())
     assert not any((value == 7.0).any() for value in after.values())
     assert not torch.equal(before["lin1.weight"], after["lin1.weight"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"channels": 0}, r"'channels' must be at least 1 \(got 0\)"),
+        ({"norm": "pair"}, r"'norm' must be one of .* \(got 'pair'\)"),
+    ],
+)
+def test_what_does_not_exist_is_refused(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        FeedForward(**{"channels": 4, **arguments})
 
 
 def test_repr() -> None:

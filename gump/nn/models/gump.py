@@ -104,8 +104,9 @@ class GUMP(torch.nn.Module):
             features of order one; without a norm they stay close to the Grover coin at first.
         base_norm: The same for the inside of the base GNN.
         residual: Whether layers add to their input, from the second on.
-        feed_forward: Whether a :class:`gump.nn.FeedForward` block follows every layer, which then has about five times as many multiplications.
-        base_feed_forward: The same inside the base GNN, whose rows, one for a vertex, are fewer.
+        feed_forward: Whether a :class:`gump.nn.FeedForward` block follows every layer, which then has three (GIN) to five times as many
+            multiplications. It has a nonlinearity and free weights, whatever ``linear`` and ``orthogonal_weights`` say about the layers.
+        base_feed_forward: The same inside the base GNN, behind every layer but its last, which is linear. Its rows, one for a vertex, are fewer.
         alpha: The share of the first states, for ``conv="gcnii"``.
         theta: How far its weights are from the identity.
         dropout: Probability :math:`p` of dropping an entry of an arc state after each layer, and inside the base GNN. Without a norm states grow
@@ -172,6 +173,11 @@ class GUMP(torch.nn.Module):
             raise ValueError("'residual' must be False with conv='gcnii' (got True), whose layers mix in the first states")
         check_counts(1, in_channels=in_channels, hidden_channels=hidden_channels, num_layers=num_layers, out_channels=out_channels)
         check_counts(0, num_base_layers=num_base_layers, edge_dim=edge_dim)
+        if base_feed_forward and (base is None or num_base_layers < 2):
+            raise ValueError(
+                f"'base_feed_forward' must be False without a base GNN of two layers, the last of which has no block (got True with "
+                f"base={base!r} and num_base_layers={num_base_layers})"
+            )
         if norm is None:
             _warn_of_growth(dropout, num_layers, alpha if conv == "gcnii" else 0.0)
             if orthogonal_weights and act == "relu" and not linear and conv in ("gcn", "graph") and not residual:

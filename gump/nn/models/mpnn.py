@@ -51,8 +51,9 @@ class MPNN(torch.nn.Module):
         conv: ``"gcn"``, ``"gin"`` or ``"graph"``.
         num_relations: How many types of edges there are.
         residual: Whether layers add to their input, where the widths agree.
-        feed_forward: Whether a :class:`gump.nn.FeedForward` block follows every layer but one that is linear. With ``residual=True`` this is the
-            layer of GCN+ and GIN+ (`Luo et al., ICML 2025 <https://arxiv.org/abs/2502.09263>`_), but for edge attributes.
+        feed_forward: Whether a :class:`gump.nn.FeedForward` block follows every layer but one that is linear, of which there must be one. With
+            ``residual=True`` and ``norm="batch"`` this is close to the layer of GCN+ and GIN+ (`Luo et al., ICML 2025
+            <https://arxiv.org/abs/2502.09263>`_), which read edge attributes, too.
         dropout: Probability of dropping an entry after each layer.
         act: The nonlinearity, by its name in torch.
         norm: ``"batch"``, ``"layer"`` or none, after every convolution.
@@ -87,6 +88,10 @@ class MPNN(torch.nn.Module):
         check_name("mlp_norm", mlp_norm, NORMS, optional=True)
         check_counts(1, in_channels=in_channels, hidden_channels=hidden_channels, num_layers=num_layers, out_channels=out_channels)
         check_counts(1, num_relations=num_relations)
+        if feed_forward and num_layers == 1 and out_channels is not None:
+            raise ValueError(
+                "'feed_forward' must be False for a network whose one layer is linear (got True); leave out_channels out"
+            )
         self.in_channels, self.hidden_channels, self.num_layers = in_channels, hidden_channels, num_layers
         self.out_channels = hidden_channels if out_channels is None else out_channels
         self.conv, self.num_relations, self.residual, self.linear_last = conv, num_relations, residual, out_channels is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -13,19 +14,14 @@ from torch_geometric.nn.inits import reset
 from gump.nn.arguments import check_counts
 from gump.nn.rows import add_rows
 
-
-def global_log_sum_pool(x: Tensor, batch: Tensor | None, size: int | None = None) -> Tensor:
-    r"""Adds the rows of every graph up and takes the inverse hyperbolic sine, which is near the identity at zero and logarithmic far from it.
-
-    .. math::
-        \mathrm{arsinh} \sum_{v \in G} \mathbf{x}_v
-
-    Like a sum it tells how often something occurs; but a graph of 600 vertices is no outlier among those of 40.
-    """
-    return torch.asinh(global_add_pool(x, batch, size))
-
-
-POOLS = {"mean": global_mean_pool, "sum": global_add_pool, "log_sum": global_log_sum_pool, "max": global_max_pool}
+POOLS: dict[str, tuple[Callable[..., Tensor], Callable[[Tensor], Tensor]]] = {
+    "mean": (global_mean_pool, torch.nn.Identity()),
+    "sum": (global_add_pool, torch.nn.Identity()),
+    "log_sum": (global_add_pool, torch.asinh),
+    "max": (global_max_pool, torch.nn.Identity()),
+}
+"""How the rows of a graph become one, and what is done to that. Like a sum ``log_sum`` tells how often something occurs, but grows with its
+logarithm: a graph of 600 vertices is no outlier among those of 40."""
 
 
 def takes_batch(encoder: torch.nn.Module) -> bool:
@@ -154,17 +150,19 @@ class GraphPredictor(_Predictor):
             raise ValueError(
                 "'num_graphs' must be given with 'batch' to a model that is exported (got None), as it says how many rows the answer has"
             )
-        return self._answer(x if pools else POOLS[self.pool](x, batch, num_graphs))
+        if pools:
+            return self._answer(x)
+        pool, then = POOLS[self.pool]
+        return self._answer(then(pool(x, batch, num_graphs)))
 
     def _pool_padded(self, x: Tensor, batch: Tensor | None, num_graphs: int | None, mask: Tensor) -> Tensor:
-        """The sum or mean over the vertices that are there."""
+        """The same over the vertices that are there."""
         if batch is None or num_graphs is None or self.pool == "max":
             raise ValueError("'mask' must come with 'batch' and 'num_graphs', and not with pool='max'")
         weight = mask.to(x.dtype).unsqueeze(-1)
         total = add_rows(x * weight, batch, num_graphs)
-        if self.pool == "mean":
-            return total / add_rows(weight, batch, num_graphs).clamp_min(1)
-        return total if self.pool == "sum" else total.asinh()
+        pool, then = POOLS[self.pool]
+        return then(total / add_rows(weight, batch, num_graphs).clamp_min(1) if pool is global_mean_pool else total)
 
 
 class NodePredictor(_Predictor):

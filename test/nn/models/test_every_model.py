@@ -42,6 +42,7 @@ MODELS: dict[str, Callable[[int, int], torch.nn.Module]] = {
     "gin": lambda channels, hidden: MPNN(channels, hidden, 3, conv="gin"),
     "graph": lambda channels, hidden: MPNN(channels, hidden, 3, conv="graph"),
     "gcn with norm and residual": lambda channels, hidden: MPNN(channels, hidden, 3, norm="batch", residual=True),
+    "gcn with feed forward": lambda channels, hidden: MPNN(channels, hidden, 3, norm="batch", feed_forward=True),
     "relational gcn": lambda channels, hidden: MPNN(channels, hidden, 3, conv="gcn", num_relations=2),
     "relational gin": lambda channels, hidden: MPNN(channels, hidden, 3, conv="gin", num_relations=2),
     "gcnii": lambda channels, hidden: GCNII(channels, hidden, 4),
@@ -84,6 +85,9 @@ MODELS: dict[str, Callable[[int, int], torch.nn.Module]] = {
     "gump gcn": lambda channels, hidden: GUMP(channels, hidden, 3),
     "gump gin": lambda channels, hidden: GUMP(channels, hidden, 3, conv="gin", base="gin"),
     "gump with edge attributes": lambda channels, hidden: GUMP(channels, hidden, 3, conv="graph", edge_dim=2, norm="layer"),
+    "gump with feed forward": lambda channels, hidden: GUMP(
+        channels, hidden, 3, num_base_layers=2, feed_forward=True, base_feed_forward=True
+    ),
 }
 """From the width of the vertex features and the width inside, which is even and a multiple of four, to a small model."""
 
@@ -132,6 +136,7 @@ NOT_UNDER_VMAP = {
     "gump gcn",
     "gump gin",
     "gump with edge attributes",
+    "gump with feed forward",
 }
 """Models whose forward pass cannot run under ``torch.func.vmap``; GUMP and NBA-GNN can if they are given their line graph, see
 ``test_replicas.py``."""
@@ -252,6 +257,20 @@ def test_gradients_reach_every_parameter_and_are_finite(name: str, graph: str) -
             continue  # where there are no arcs there is nothing to mix
         assert value.grad is not None, parameter
         assert value.grad.isfinite().all(), parameter
+
+
+@EVERY_MODEL
+def test_under_autocast_they_train(name: str) -> None:
+    data = graph_of(name, "random").apply(lambda value: value.float() if value.dtype == torch.double else value)
+    model = model_of(name).float()
+    expected = model(**inputs(model, data))
+    model.load_state_dict(model_of(name).float().state_dict())
+    with torch.autocast("cpu", torch.bfloat16):
+        out = model(**inputs(model, data))
+        loss = out.float().square().sum()
+    assert (out - expected).norm() < 0.1 * expected.norm()
+    loss.backward()
+    assert all(p.grad.isfinite().all() for p in model.parameters() if p.grad is not None)
 
 
 @EVERY_MODEL

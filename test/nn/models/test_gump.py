@@ -419,7 +419,7 @@ def test_feed_forward_blocks_follow_every_layer(conv: str, residual: bool) -> No
         h = model.blocks[k](h + new if residual and k else new)
     torch.testing.assert_close(model(x, edge_index, return_arcs=True)[1], h)
     assert not model.encoder.blocks
-    assert not GUMP(3, 8, 3, base_feed_forward=True).blocks
+    assert not GUMP(3, 8, 3, num_base_layers=2, base_feed_forward=True).blocks
 
 
 def test_arc_states_come_in_the_order_of_the_line_graph() -> None:
@@ -523,6 +523,8 @@ def test_reset_parameters_draws_new_ones() -> None:
     [
         ({"conv": "gat"}, r"'conv' must be one of 'gcn', 'gin', 'graph', 'gcnii' \(got 'gat'\)"),
         ({"conv": "gcnii", "residual": True}, r"'residual' must be False with conv='gcnii'"),
+        ({"base_feed_forward": True}, r"'base_feed_forward' must be False without .*base='gcn' and num_base_layers=1\)"),
+        ({"base_feed_forward": True, "base": None, "num_base_layers": 2}, "'base_feed_forward' must be False without .*base=None"),
         ({"base": "gat"}, r"'base' must be one of 'gcn', 'gin', 'graph', None \(got 'gat'\)"),
         ({"norm": "pair"}, "'norm' must be one of"),
         ({"base_norm": "pair"}, "'base_norm' must be one of"),

@@ -203,6 +203,10 @@ def test_edges_of_an_unknown_relation_are_refused(conv: str, wrong: int, message
         ({"mlp_norm": "pair"}, "'mlp_norm' must be one of"),
         ({"num_layers": 0}, r"'num_layers' must be at least 1 \(got 0\)"),
         ({"num_relations": 0}, "'num_relations' must be at least 1"),
+        (
+            {"num_layers": 1, "out_channels": 2, "feed_forward": True},
+            "'feed_forward' must be False for a network whose one layer is linear",
+        ),
     ],
 )
 def test_settings_that_do_not_exist_are_refused(arguments: dict[str, object], message: str) -> None:

@@ -43,12 +43,12 @@ def test_padding_is_left_out_of_a_pool(pool: str) -> None:
     edge_index, num_nodes = ring(5)
     x, model = torch.randn(num_nodes, 3), GraphPredictor(encoder(), 2, pool=pool).eval()
     padding = {
-        "batch": torch.tensor([0] * num_nodes + [1] * 2),
+        "batch": torch.zeros(num_nodes + 2, dtype=torch.long),
         "mask": torch.tensor([True] * num_nodes + [False] * 2),
-        "num_graphs": 2,
+        "num_graphs": 1,
     }
     padded = model(torch.cat([x, torch.full((2, 3), 7.0)]), edge_index, **padding)
-    assert torch.allclose(padded[:1], model(x, edge_index), atol=1e-6)
+    assert torch.allclose(padded, model(x, edge_index), atol=1e-6)
 
 
 def test_graphs_without_vertices_at_the_end_are_counted() -> None:
