@@ -49,7 +49,8 @@ SECTIONS = (
         "- **Small**: all three systems on PROTEINS, with two or five layers of width 32 and compressed sums (*log*, *log_base*), after a linear "
         "model of counts was seen to do better. GCN-GUMP and the GIN take them by the rule above, GIN-GUMP does not.\n"
         "- **The paper's** are depths of GIN-GUMP and GCN-GUMP, but for that one layer and the small ones, widths and batches. Rates, weight "
-        "decay, the schedule, pooling, residual connections on MUTAG, dropout where there is any, and on ENZYMES and MUTAG the number of epochs, 300, are not.\n"
+        "decay, the schedule, pooling, residual connections on MUTAG, dropout where there is any, and on ENZYMES and MUTAG the number of "
+        "epochs, 300, are not.\n"
         "- **Splits** of a search are others than this table's, but of the same graphs: test graphs here were in training and validation sets "
         "there.\n\n"
         "GCN-GUMP on NCI1 and NCI109 shared the GPU with other programs: its time says little.",
