@@ -56,7 +56,7 @@ FAMILIES = sorted({Path(path).stem.rsplit("_", 1)[0] for path in WINNERS if path
 def test_a_winner_is_of_the_search_that_is_best_on_the_splits_that_all_have(family: str) -> None:
     """What was searched again has more configurations; which point of a search is its best, all of its own splits say."""
     points: dict[tuple[str, str], dict[int, float]] = {}
-    kinds = ("long", "sum", "five", "dropout", "jk", "base", "log", "log_base")
+    kinds = ("long", "sum", "five", "dropout", "jk", "base", "log", "log_base", "small")
     for folder in [ROOT / "records" / "search" / f"{family}_{kind}" for kind in kinds]:
         for record in read_records(folder) if folder.is_dir() else []:
             points.setdefault((record.name, record.variant), {})[record.index] = record.results["last"]["val"]
