@@ -44,7 +44,7 @@ def test_help_fits_a_screen_and_has_an_example(gump: Call, command: list[str]) -
         (["run", "CONFIG", "--set", "model.conv=gat"], "'conv' must be one of"),
         (
             ["run", "CONFIG", "--set", "train.precision=foo", "--set", "model.kind=MPNN"],
-            "'train.precision' must be one that Lightning Fabric knows (got 'foo')",
+            "'train.precision' must be one of ('32-true', 'bf16-mixed', '64-true', 'bf16-true') (got 'foo')",
         ),
         (["run", "CONFIG", "--records", "CONFIG"], "'--records' must be a folder (got "),
         (["run", "CONFIG", "--set", "head.num_layers=-1"], "'num_layers' must be at least 0 (got -1)"),
