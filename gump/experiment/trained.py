@@ -86,10 +86,11 @@ class Trained:
         Args:
             ready: What :meth:`prepare` has made of each.
         """
-        batch = Batch.from_data_list(list(ready)).to(next(self.model.parameters()).device)
+        device = next(self.model.parameters()).device
+        batch = Batch.from_data_list(list(ready)).to(device)
         if self.dataset.level == "source":
             batch.answer_index = batch.source_index
-        with autocast(self.settings["train"]["precision"], next(self.model.parameters()).device):
+        with autocast(self.settings["train"]["precision"], device):
             out = predict(self.model, batch)
         return out.to(torch.promote_types(out.dtype, torch.float32))
 
