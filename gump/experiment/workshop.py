@@ -82,7 +82,7 @@ class Workshop:
                 "Fabric converts no line graph; in a loop of your own use .double() on model and features"
             )
         with blaming(self.config.place):
-            self.dataset = prepare(self.config.settings, self.line_graph)
+            self.dataset = prepare(self.config.settings, self.line_graph and num_replicas is None)  # replicas have one of all graphs
         self.splits = Splits(self.dataset, self.config.protocol)
         with blaming(self.config.place):
             self.folder = dataclasses.replace(folder, made_on=self.splits.made_on)
@@ -92,7 +92,7 @@ class Workshop:
         self.evaluated_at_once = GraphFeed.EVALUATED_AT_ONCE
         if isinstance(self.dataset.graphs, TransformedGraphs):
             self.store, self.evaluated_at_once = TransformedStore(self.dataset.graphs, self.fabric.device), self.training.batch_size
-        elif self.dataset.level in ("graph", "source"):
+        elif self.dataset.level in ("graph", "source") and num_replicas is None:
             self.store = GraphStore(self.dataset.graphs, self.fabric.device)
         self._padded_store: ReplicaStore | None = None
 
@@ -132,7 +132,8 @@ class Workshop:
         try:
             return self._train(runs)
         except torch.OutOfMemoryError as error:
-            smaller = "a smaller model" if self.store is None else "a smaller 'train.batch_size', with --records of their own"
+            has_batches = self.dataset.level in ("graph", "source")
+            smaller = "a smaller 'train.batch_size', with --records of their own" if has_batches else "a smaller model"
             advice = f"fewer than {len(runs)} --replicas" if len(runs) > 1 else smaller
             raise MemoryError(
                 f"{_shown(runs).title} does not fit into the memory of {device_name(self.fabric.device)}: take {advice}; finished runs are kept"
