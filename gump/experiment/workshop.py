@@ -82,7 +82,9 @@ class Workshop:
                 "Fabric converts no line graph; in a loop of your own use .double() on model and features"
             )
         with blaming(self.config.place):
-            self.dataset = prepare(self.config.settings, self.line_graph and num_replicas is None)  # replicas have one of all graphs
+            self.dataset = prepare(
+                self.config.settings, self.line_graph and num_replicas is None
+            )  # replicas have one of all graphs
         self.splits = Splits(self.dataset, self.config.protocol)
         with blaming(self.config.place):
             self.folder = dataclasses.replace(folder, made_on=self.splits.made_on)
