@@ -11,6 +11,7 @@ import pandas as pd
 
 from gump.files import write_atomically
 from gump.record import Record
+from gump.report.averaged import together
 from gump.report.commands import condensed
 from gump.report.compact import curves, listed, matrix, source_letters
 from gump.report.labels import AGAIN, is_search, label
@@ -72,6 +73,7 @@ def write_summary(
     for part in chosen:
         parts += _section(*part, pages, planned, footnotes)
     parts += shortfalls(results, frame) if results else ()
+    parts += together(results, frame) if results else ()
     parts += times(timed) if timed else ()
     parts += searches(among, folder, path.parent, planned)
     parts += ["## How to read this", SUMMARY]
