@@ -118,7 +118,7 @@ def train(graphs: Graphs, dataset: str, setting: str, split: int, conv: str, dev
     best = min(history)
     x, edge_index, _, _ = graphs.batch(order[:200])
     coins = None
-    if encoder.coin.kind not in ("grover", "ones"):
+    if encoder.coin.has_scores:
         report = coin_report(encoder, x, edge_index, line_graph=EulerianLineGraph.from_edge_index(edge_index, x.size(0)))
         coins = {"max_error": report.max_error, "non_unitary": report.non_unitary, "from_grover": report.from_grover}
     return {

@@ -253,15 +253,6 @@ class EulerianLineGraph:
         return tuple(groups)
 
     @_kept
-    def arc_edge(self) -> Tensor:
-        """A column of the input for every arc: one that lists it or, where none does, one that lists its reverse."""
-        column = torch.arange(self.edge_arc.numel(), device=self.device)
-        edge = torch.empty_like(self.reverse)
-        edge[self.reverse[self.edge_arc]] = column
-        edge[self.edge_arc] = column
-        return edge
-
-    @_kept
     def block_vertices(self) -> Tensor:
         """The vertex of every block, in the order of :attr:`groups`."""
         return torch.cat([self.arcs[0, g.first_arc : g.arcs.stop : g.degree] for g in self.groups] or [self.arcs[0]])

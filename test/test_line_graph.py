@@ -183,16 +183,6 @@ def test_wrong_edges_and_wrong_attributes_are_refused(edge_index, message):
         EulerianLineGraph.from_edge_index(edge_index, num_nodes=3).arc_attr(torch.zeros(3, 1))
 
 
-def test_every_arc_knows_a_column_of_the_input() -> None:
-    edge_index, num_nodes = torch.tensor([[0, 1, 2, 1, 3], [1, 2, 1, 2, 3]]), 4
-    line_graph = EulerianLineGraph.from_edge_index(edge_index, num_nodes)
-    columns = edge_index[:, line_graph.arc_edge]
-    same, flipped = (columns == line_graph.arcs).all(0), (columns == line_graph.arcs.flip(0)).all(0)
-    own = torch.zeros(line_graph.num_arcs, dtype=torch.bool).index_fill(0, line_graph.edge_arc, True)
-    assert torch.equal(same | flipped, torch.ones_like(same))
-    assert bool(same[own].all())
-
-
 @pytest.mark.parametrize("directed", [False, True])
 @pytest.mark.parametrize("seed", range(4))
 def test_every_vertex_knows_the_arcs_that_begin_and_that_end_there(seed: int, directed: bool) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 from dataclasses import dataclass
 
@@ -10,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, diags_array
 from scipy.sparse.csgraph import connected_components, dijkstra
-from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 from torch import Tensor
 
 from gump.diagnostics.adjacency import sparse_adjacency
@@ -18,7 +16,7 @@ from gump.diagnostics.counted import counted
 from gump.diagnostics.cut import Cut, narrowest_cuts
 from gump.diagnostics.resistance import EXACT, resistances
 from gump.linalg.curvature import curvature_of_edges, forman_of_counts
-from gump.linalg.fiedler import fiedler_pair
+from gump.linalg.fiedler import fiedler_pair, second_pair
 from gump.linalg.spectrum import effective_resistance as all_resistances
 
 Floats = NDArray[np.float64]
@@ -135,7 +133,7 @@ def bottleneck(edge_index: Tensor, num_nodes: int | None = None, exact: int = EX
         most = float(resistance[pair])
     else:
         most = float(resistances(adjacency, np.array(pair)[:, None], exact)[0])
-    gap, vector = _second_pair(adjacency, small, distance, seed)
+    gap, vector = _gap_and_vector(adjacency, small, distance, seed)
     num_bridges, cut, large_cut = narrowest_cuts(adjacency, vector, distance, seed)
     curvature = _curvature(adjacency, small, seed)
     return Bottleneck(
@@ -189,25 +187,15 @@ def _farthest(adjacency: csr_array, small: bool, seed: int) -> tuple[tuple[int, 
     raise AssertionError
 
 
-def _second_pair(adjacency: csr_array, small: bool, diameter: int, seed: int) -> tuple[float, Floats]:
+def _gap_and_vector(adjacency: csr_array, small: bool, diameter: int, seed: int) -> tuple[float, Floats]:
     """The second eigenpair of the normalized Laplacian of a connected graph."""
     if small:
         return fiedler_pair(adjacency.toarray(), seed)[:2]
     root = np.sqrt(adjacency.sum(1))
-    matrix, constant = diags_array(1 / root) @ adjacency @ diags_array(1 / root), root / np.linalg.norm(root)
-
-    def flipped(x: Floats) -> Floats:  # 2 - L without its kernel: the second smallest eigenvalue of L becomes the largest
-        return matrix @ x + x - 2 * constant * (constant @ x)
-
-    size, start = len(root), np.random.default_rng(seed).standard_normal(len(root))
-    if diameter < SLOW:
-        operator = LinearOperator((size, size), matvec=flipped, dtype=np.float64)
-        with contextlib.suppress(ArpackNoConvergence):
-            values, vectors = eigsh(operator, k=1, which="LA", v0=start, tol=1e-9, maxiter=200)
-            return max(float(2 - values[0]), 0.0), vectors[:, 0]
-    laplacian = diags_array(np.ones(size)) - matrix  # it mixes slowly, so it falls apart at small cuts, and factorizing it is cheap
-    values, vectors = eigsh(laplacian.tocsc(), k=2, sigma=-1e-6, v0=start)
-    return max(float(values.max()), 0.0), vectors[:, values.argmax()]
+    normalized = diags_array(1 / root) @ adjacency @ diags_array(1 / root)
+    start = np.random.default_rng(seed).standard_normal(len(root))
+    gap, vector = second_pair(normalized, root, start, tolerance=1e-9, max_restarts=200 if diameter < SLOW else 0)
+    return max(gap, 0.0), vector
 
 
 def _curvature(adjacency: csr_array, small: bool, seed: int) -> Floats:

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gump.diagnostics.block_table import TOLERANCE
 from gump.diagnostics.twin import twin
 from gump.linalg import grover, polar_factor, unitarity_error
 
@@ -51,7 +52,7 @@ def coin_report(model: Any, x: Tensor, edge_index: Tensor, **kwargs: Any) -> Coi
         raise ValueError(
             f"'model' must be a gump.nn.GUMP, which has coins (got {type(model).__name__}); of a larger model pass that part"
         )
-    if model.coin.kind in ("grover", "ones"):
+    if not model.coin.has_scores:
         raise ValueError(f"'model' must have a coin with scores (got '{model.coin.kind}')")
     model = twin(model)
     start = model.start(x, edge_index, **kwargs)
@@ -70,7 +71,7 @@ def coin_report(model: Any, x: Tensor, edge_index: Tensor, **kwargs: Any) -> Coi
     rank, error, from_grover, from_polar = [], [], [], []
     for block in scores:
         coin, degree = model.coin.project(block), block.size(-1)
-        full = torch.linalg.svdvals(block.double())[:, -1] > 1e-7
+        full = torch.linalg.svdvals(block.double())[:, -1] > TOLERANCE
         rank.append(full)
         error.append(unitarity_error(coin))
         if degree > 1:

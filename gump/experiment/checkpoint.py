@@ -37,14 +37,19 @@ def write_checkpoint(path: Path, identity: str, state: dict[str, Any]) -> None:
     write_atomically(path, buffer.getvalue())
 
 
-def read_checkpoint(path: Path, identity: str | None = None) -> dict[str, Any] | None:
+def read_checkpoint(path: Path, identity: str | None = None, mmap: bool = False) -> dict[str, Any] | None:
     """Reads a state, if there is one; with an identity, only that of this very run. Another one is not used, and a warning says why.
 
     Settings that are newer than the state had their defaults then.
+
+    Args:
+        path: The file.
+        identity: Of the run, or of the runs that are trained side by side; by default any.
+        mmap: Whether tensors stay in the file until they are asked for.
     """
     if not path.is_file():
         return None
-    if (state := read_saved(path)) is None:
+    if (state := read_saved(path, mmap)) is None:
         warnings.warn(f"{path} cannot be read, so the run starts anew: it is no checkpoint, or damaged", stacklevel=3)
         return None
     made = state["identity"] = _up_to_date(state.get("identity", ""))

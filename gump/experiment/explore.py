@@ -197,7 +197,7 @@ def layout(arcs: Tensor, num_nodes: int) -> Array:
     return position
 
 
-def _stress_layout(distance: Array, num_iterations: int = 200) -> Array:
+def _stress_layout(distance: Array) -> Array:
     r"""Minimizes the stress :math:`\sum_{u<v} (\lVert\mathbf{p}_u - \mathbf{p}_v\rVert - d_{uv})^2 / d_{uv}^2` by majorization (`Gansner et al. 2004
     <https://doi.org/10.1007/978-3-540-31843-9_25>`_), from classical scaling.
     """
@@ -212,7 +212,7 @@ def _stress_layout(distance: Array, num_iterations: int = 200) -> Array:
     apart = distance + np.eye(num_nodes)
     weight = (1 - np.eye(num_nodes)) / apart**2
     inverse = laplacian_pseudo_inverse(weight)
-    for _ in range(num_iterations):
+    for _ in range(200):
         length = np.linalg.norm(position[:, None] - position, axis=-1)
         pull = weight * distance / np.maximum(length, 1e-9)
         position = inverse @ (pull.sum(1)[:, None] * position - pull @ position)

@@ -40,7 +40,7 @@ def find_graphs(name: str) -> list[Data]:
     """Finds the graphs that a name stands for.
 
     Args:
-        name: A file that :func:`gump.datasets.load_own` reads; a dataset of ``gump list datasets``; ``tu:NAME`` for any other of the TU
+        name: A file that :func:`gump.datasets.own.load_own` reads; a dataset of ``gump list datasets``; ``tu:NAME`` for any other of the TU
             collection; a transfer task with its number of vertices, such as ``Ring-20``; ``smiles:CCO``, a molecule; or ``fake``.
     """
     if name.startswith("smiles:"):

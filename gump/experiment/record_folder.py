@@ -24,6 +24,18 @@ class Run(NamedTuple):
     number: int
 
 
+class Interrupted(NamedTuple):
+    """Runs that were trained side by side and are not finished.
+
+    Args:
+        identity: Of all of them together, as their checkpoint has it.
+        members: Where their records will lie.
+    """
+
+    identity: str
+    members: list[Path]
+
+
 def runs_of(configs: Iterable[Config], indices: Iterable[int] | None = None) -> list[Run]:
     """The runs of configurations, all of each or those with these numbers."""
     chosen = None if indices is None else list(indices)
@@ -85,11 +97,14 @@ class RecordFolder:
         known = {key: record.provenance.get(key, "") for key in self.made_on}
         return any(not self.made_on[key].startswith(start) for key, start in known.items())
 
-    def outdated(self, configs: Sequence[Config]) -> list[Path]:
+    def records(self, configs: Iterable[Config]) -> dict[Path, Record]:
+        """The records of configurations, of whatever settings, by where they lie."""
+        folders = dict.fromkeys(self.path(config, 0).parent for config in configs)
+        return {path: Record.load(path) for folder in folders for path in sorted(folder.glob("[0-9][0-9][0-9]*.json"))}
+
+    def outdated(self, configs: Iterable[Config]) -> list[Path]:
         """Where the records of configurations lie that are outdated; none are, for one who has not read the data."""
-        folders = dict.fromkeys(self.path(config, 0).parent for config in configs) if self.made_on else ()
-        paths = (path for folder in folders for path in sorted(folder.glob("[0-9][0-9][0-9]*.json")))
-        return [path for path in paths if self.is_outdated(Record.load(path))]
+        return [path for path, record in self.records(configs if self.made_on else ()).items() if self.is_outdated(record)]
 
     def settle(self, config: Config, index: int, record: Record) -> Record:
         """Brings the record of a finished run up to date, and removes the checkpoint that the run may have left.
@@ -107,18 +122,16 @@ class RecordFolder:
         titled = ({"title": now[0]} if now[0] else {}) | settings
         return Record.load(dataclasses.replace(record, settings=titled, published=now[2]).save(self.root))
 
-    def interrupted_groups(self, configs: Sequence[Config]) -> dict[Path, list[Path]]:
-        """The checkpoints of runs that were trained side by side, with where the records of these runs will lie.
+    def interrupted_groups(self, configs: Sequence[Config]) -> dict[Path, Interrupted]:
+        """The checkpoints of runs that were trained side by side; one that cannot be read is left where it is, with a warning.
 
         That of runs of several configurations lies with the first of them.
         """
         groups = {}
         for folder in dict.fromkeys(self.path(config, 0).parent for config in configs):
             for path in sorted(folder.glob("[0-9]*[-+][0-9]*.ckpt")):
-                if found := read_checkpoint(path):
+                if found := read_checkpoint(path, mmap=True):
                     made = json.loads(found["identity"])
                     one = [path.with_name(f"{index:03d}.json") for index in made.get("indices", [])]
-                    groups[path] = one or [self.root / name for name in made["records"]]
-                else:
-                    tidy(path)
+                    groups[path] = Interrupted(found["identity"], one or [self.root / name for name in made["records"]])
         return groups

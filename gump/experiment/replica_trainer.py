@@ -134,6 +134,7 @@ class ReplicaTrainer:
         """
         if checkpoint is not None and (found := read_checkpoint(checkpoint, identity)):
             self._resume(found)
+        self._make_room_to_evaluate()
         saved, pause = time.monotonic(), self.save_every_s
         while active := [r for r in self.carried if not self._finished(r)]:
             start = time.perf_counter()
@@ -204,13 +205,16 @@ class ReplicaTrainer:
             chunks += join_single(self.store.chunks(order, size), size)
         return chunks
 
+    def _make_room_to_evaluate(self) -> None:
+        """Finds layouts for all that is ever evaluated; one that grew later would have all steps recorded anew."""
+        evaluated = [self.parts[part][self.carried] for part in ("val", "test")]
+        self.steps.make_room("eval", [chunk for index in evaluated for chunk in self.store.chunks(index, EVALUATED_AT_ONCE)])
+
     def _evaluate(self, part: str) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Losses, measures, answers and targets of the replicas that are side by side on one part."""
         self.replicas.model.eval()
         index = self.parts[part][self.carried]
-        chunks = self.store.chunks(index, EVALUATED_AT_ONCE)
-        self.steps.make_room("eval", chunks)
-        out = torch.cat([self.steps("eval", chunk).clone() for chunk in chunks], dim=1)
+        out = torch.cat([self.steps("eval", chunk).clone() for chunk in self.store.chunks(index, EVALUATED_AT_ONCE)], dim=1)
         y = self.store.targets(index)
         with torch.no_grad():
             loss = self.replicas.losses(self.task, out, y)
@@ -269,15 +273,15 @@ class ReplicaTrainer:
         write_checkpoint(checkpoint, identity, state)
 
     def _resume(self, state: dict[str, Any]) -> None:
-        if (carried := state.get("carried", self.carried)) != self.carried:  # older checkpoints are of all
-            self._narrow(carried)
+        if state["carried"] != self.carried:
+            self._narrow(state["carried"])
         self.optimizer.load_state_dict(state["optimizer"])
         for key, value in state["buffers"].items():
             self.replicas.buffers[key].copy_(value)
         self.rate, self.plateau = state["rate"], state["plateau"]
         self.steps.load_state_dict(state["layouts"])
         self.progress = [Progress(**progress) for progress in state["progress"]]
-        self.kept = state.get("kept", self.kept)
+        self.kept = state["kept"]
 
 
 def _learn(replicas: Replicas, optimizer: StackedAdam, store: ReplicaStore, task: Task, index: Tensor, layout: Layout) -> Tensor:

@@ -96,8 +96,8 @@ class Runner:
                 group = next(group for group in groups if places[path] in group)
                 done |= {folder.path(*run): record for run, record in zip(group, workshop.train(group), strict=True)}
             yield done[path]
-        for path, members in folder.interrupted_groups(configs).items():
-            if done.keys() >= set(members):
+        for path, interrupted in folder.interrupted_groups(configs).items():
+            if done.keys() >= set(interrupted.members):
                 tidy(path)
         if left := folder.outdated(configs):
             warnings.warn(

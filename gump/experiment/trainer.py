@@ -80,7 +80,7 @@ class Trainer:
         saved = time.monotonic()
         while not self.progress.finished(self.training):
             start = time.perf_counter()
-            before = deepcopy(self.state_dict())
+            before = deepcopy(self._learned())
             train_loss = self._train_epoch()
             if math.isfinite(train_loss) and self._evaluate_epoch(train_loss):
                 self._step_schedule()
@@ -88,9 +88,9 @@ class Trainer:
                 if watch:
                     watch(self.progress.epoch, {key: values[-1] for key, values in self.progress.history.items()})
             else:
-                self.load_state_dict(deepcopy(before))
+                self._load_learned(deepcopy(before))
                 failure = self._first_failure()
-                self.load_state_dict(before)
+                self._load_learned(before)
                 self.progress.diverged = failure
             if checkpoint is not None and time.monotonic() - saved >= self.save_every_s and self.fabric.is_global_zero:
                 self.save(checkpoint, identity)
@@ -159,8 +159,7 @@ class Trainer:
     def state_dict(self) -> dict[str, Any]:
         """Everything that the next epoch depends on."""
         return {
-            "model": self.module.state_dict(),
-            "optimizer": self.optimizer.state_dict(),
+            **self._learned(),
             "schedule": self.schedule.state_dict() if self.schedule else {},
             "progress": asdict(self.progress),
             "kept": self.kept,
@@ -168,11 +167,19 @@ class Trainer:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Goes back, or on, to a state."""
-        self.module.load_state_dict(state["model"])
-        self.optimizer.load_state_dict(state["optimizer"])
+        self._load_learned(state)
         if self.schedule:
             self.schedule.load_state_dict(state["schedule"])
-        self.progress, self.kept = Progress(**state["progress"]), state.get("kept", {})
+        self.progress, self.kept = Progress(**state["progress"]), state["kept"]
+
+    def _learned(self) -> dict[str, Any]:
+        """What an epoch of training changes, whether or not it ends well."""
+        return {"model": self.module.state_dict(), "optimizer": self.optimizer.state_dict()}
+
+    def _load_learned(self, learned: dict[str, Any]) -> None:
+        """Goes back, or on, to that."""
+        self.module.load_state_dict(learned["model"])
+        self.optimizer.load_state_dict(learned["optimizer"])
 
     def save(self, checkpoint: Path, identity: str = "") -> None:
         """Writes the state to a file."""

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 import gump
-from gump.experiment.checkpoint import SAVE_EVERY_S, read_checkpoint, tidy
+from gump.experiment.checkpoint import SAVE_EVERY_S, tidy
 from gump.experiment.config import Config, made_by
 from gump.experiment.device import device_name, fabric_on, peak_memory, reset_peak_memory
 from gump.experiment.feed import Feed, GraphFeed, LinkFeed, NodeFeed
@@ -108,7 +108,7 @@ class Workshop:
         folders = {self.folder.path(config, 0).parent: config for config in self.configs}
         order = {config.title: position for position, config in enumerate(self.configs)}
         left = {self.folder.path(*run): run for run in sorted(missing, key=lambda run: (order[run.config.title], run.number))}
-        for path, members in self.folder.interrupted_groups(self.configs).items():
+        for path, (identity, members) in self.folder.interrupted_groups(self.configs).items():
             if len(members) > size or any(member.parent not in folders for member in members):
                 if any(member in left for member in members):
                     warnings.warn(
@@ -118,8 +118,7 @@ class Workshop:
                 continue
             group = [Run(folders[member.parent], int(member.stem)) for member in members]
             waiting = {member for member in members if not member.is_file()}
-            found = read_checkpoint(path)
-            if waiting <= left.keys() and found and found["identity"] == self._identity(group):
+            if waiting <= left.keys() and identity == self._identity(group):
                 groups.append(group)
                 left = {member: run for member, run in left.items() if member not in members}
         alike: dict[tuple[int, ...], list[Run]] = {}  # folds may differ by a graph, and replicas have parts of equal sizes
@@ -221,8 +220,7 @@ class Workshop:
 
         A configuration is looked at once: later there are the records of runs that were trained here.
         """
-        folders = [self.folder.path(config, 0).parent for config in configs if config.title not in self._checked]
-        made = {path: Record.load(path) for folder in folders for path in sorted(folder.glob("[0-9][0-9][0-9]*.json"))}
+        made = self.folder.records(config for config in configs if config.title not in self._checked)
         self._checked |= {config.title for config in configs}
         if self.folder.overwrite:
             return

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from gump.kernels.once_differentiable import once_differentiable
 from gump.linalg.low_rank_blocks import LowRankBlocks
+from gump.linalg.perturbed_polar import perturbed_bounds
 from gump.linalg.polar import quintics_within
 from gump.linalg.tiles import Tiles
 
@@ -188,7 +189,7 @@ def _small_polar(gram: Tensor, beta: float, dtype: torch.dtype) -> tuple[Tensor,
     core = 2 * first.mT @ first + beta * (1 + square).rsqrt() * (x.mT @ y)
     gram = identity - transform.mT @ ridge @ transform  # of the columns times the transform
     scale = -1.0
-    for a, b, c in quintics_within((1 - beta, 1 + beta), dtype):
+    for a, b, c in quintics_within(perturbed_bounds(beta), dtype):
         inner = scale * (core + core.mT) + core.mT @ gram @ core  # X^T X = scale^2 + inner
         inner = (b + 2 * c * scale**2) * inner + c * (inner @ gram @ inner)
         factor = a + b * scale**2 + c * scale**4

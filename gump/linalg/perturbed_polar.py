@@ -45,6 +45,11 @@ def perturbed(scores: Tensor, center: Tensor, beta: float) -> tuple[Tensor, Tens
     return torch.addcmul(center, scale, scores, value=beta), scale
 
 
+def perturbed_bounds(beta: float) -> tuple[float, float]:
+    """Between which the singular values of :func:`perturbed` lie, since those of its center are one."""
+    return 1 - beta, 1 + beta
+
+
 class _PerturbedPolar(torch.autograd.Function):
     """All sizes in one node of the graph."""
 
@@ -56,7 +61,7 @@ class _PerturbedPolar(torch.autograd.Function):
                 if block.size(-1) == 1:  # a number keeps its sign
                     factors.append(center.expand_as(block).clone())
                 else:
-                    factors.append(factor_within(perturbed(block, center, beta)[0], (1 - beta, 1 + beta)))
+                    factors.append(factor_within(perturbed(block, center, beta)[0], perturbed_bounds(beta)))
         return tuple(factors)
 
     @staticmethod
@@ -92,6 +97,6 @@ def _pulled(scores: Tensor, factor: Tensor, center: Tensor, grad: Tensor, beta: 
     r"""Pulls a gradient with respect to the factor back to the scores: with :math:`\mathbf{G}` that of the matrix,
     :math:`\beta s (\mathbf{G} - s^2 \langle\mathbf{G}, \mathbf{B}\rangle \mathbf{B})`."""
     matrix, scale = perturbed(scores, center, beta)
-    grad = grad_within(matrix, factor, grad, (1 - beta, 1 + beta))
+    grad = grad_within(matrix, factor, grad, perturbed_bounds(beta))
     along = (grad * scores).sum((-2, -1), keepdim=True) * scale.square()
     return torch.addcmul(grad, along, scores, value=-1).mul_(scale * beta)

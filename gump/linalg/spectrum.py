@@ -86,28 +86,6 @@ def effective_resistance(adjacency: ArrayLike) -> NDArray[np.float64]:
     return np.where(same_component(weights), diagonal[:, None] + diagonal - 2 * inverse, np.inf)
 
 
-def total_effective_resistance(adjacency: ArrayLike) -> float:
-    r"""Sums the effective resistance over all pairs of vertices that a path connects.
-
-    .. math::
-        R_{\mathrm{tot}} = \sum_{u < v,\; u \sim v} R_{uv} = \sum_C |C| \operatorname{tr} \mathbf{L}_C^{+}
-
-    The second sum is over components :math:`C`; for a connected graph it is :math:`n \operatorname{tr} \mathbf{L}^{+}`.
-
-    Args:
-        adjacency: Conductances, symmetric, not negative, zero on the diagonal.
-
-    Shapes:
-        - **input:** :math:`(n, n)`
-
-    Example:
-        >>> round(total_effective_resistance([[0, 1, 0], [1, 0, 1], [0, 1, 0]]), 6)
-        4.0
-    """
-    weights = check_adjacency(adjacency)
-    return float(laplacian_pseudo_inverse(weights).diagonal() @ same_component(weights).sum(1))
-
-
 def same_component(adjacency: NDArray[np.float64] | NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Says for any two vertices whether a path leads from one to the other."""
     component = connected_components(adjacency, directed=False)[1] if len(adjacency) else np.empty(0)

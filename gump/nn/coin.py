@@ -11,7 +11,7 @@ from torch.nn.functional import leaky_relu
 
 from gump.kernels import runs_kernels
 from gump.linalg import LowRankBlocks, Tiles, even_blocks, grover, low_rank_polar, polar_factor
-from gump.linalg.perturbed_polar import perturbed, perturbed_polar
+from gump.linalg.perturbed_polar import perturbed, perturbed_bounds, perturbed_polar
 from gump.linalg.polar import newton_schulz_quintics, quintics_within
 from gump.line_graph import BlockGroup, EulerianLineGraph
 from gump.nn.arc_linear import ArcFeatures, check_arc_features, check_vertices
@@ -133,10 +133,15 @@ class Coin(torch.nn.Module):
         self.bilinear, self.max_block = scores == "bilinear", max_block if kind in AT_HUBS else sys.maxsize
         self.score_rank = min(score_rank, attention_channels)
         attention_channels = self.score_rank if self.bilinear else attention_channels
-        if kind not in ("grover", "ones"):
+        if self.has_scores:
             self.lin_source = torch.nn.Linear(in_channels, attention_channels, bias=False)
             self.lin_target = torch.nn.Linear(in_channels, attention_channels, bias=False)
             self.lin_score = torch.nn.Linear(attention_channels, 1, bias=False)
+
+    @property
+    def has_scores(self) -> bool:
+        """Whether the coins depend on attention scores, and so on weights; the others depend on the degrees alone."""
+        return self.kind not in ("grover", "ones")
 
     def reset_parameters(self) -> None:
         """Draws new weights."""
@@ -147,7 +152,7 @@ class Coin(torch.nn.Module):
         """Computes the coins of the vertices up to ``max_block`` from vertex features and arc attributes, ``line_graph.arc_attr(edge_attr)``."""
         check_vertices(x, line_graph)
         self._check_memory(line_graph, x)
-        if self.kind in ("grover", "ones"):
+        if not self.has_scores:
             like = x if x.dtype == torch.float64 else x.float()
             matrix = grover if self.kind == "grover" else _ones
             return [matrix(g.degree, like).expand(g.num_blocks, -1, -1) for g in self._dense_groups(line_graph)]
@@ -197,7 +202,7 @@ class Coin(torch.nn.Module):
 
     def _kept_pairs(self, num_transitions: int) -> int:
         """How many numbers the attention keeps for the backward."""
-        if self.kind in ("grover", "ones") or self.bilinear:
+        if not self.has_scores or self.bilinear:
             return 0
         pairs = 2 * num_transitions * self.lin_score.in_features
         return pairs if pairs <= 2 * KEEP or self._hooked else 0
@@ -317,7 +322,7 @@ class Coin(torch.nn.Module):
 
             small = [block for block in scores if block.size(-1) <= MAX_DEGREE]
             if small and self.kind == "bounded":
-                coins = bounded_factors(small, quintics_within(self._bounds, torch.float32), self.beta)
+                coins = bounded_factors(small, quintics_within(perturbed_bounds(self.beta), torch.float32), self.beta)
             elif small:
                 coins = unit_iterates(small, newton_schulz_quintics(self.num_steps))
         together = self.kind in ("bounded", "near_identity") and not torch.compiler.is_compiling()
@@ -339,17 +344,12 @@ class Coin(torch.nn.Module):
             return polar_factor(scores, check_finite=False)
         if self.kind == "newton_schulz":
             return polar_factor(scores, num_steps=self.num_steps, check_finite=False)
-        return polar_factor(self.perturbed(scores), bounds=self._bounds, check_finite=False)
+        return polar_factor(self.perturbed(scores), bounds=perturbed_bounds(self.beta), check_finite=False)
 
     @property
     def waits_for_device(self) -> bool:
         """Whether the coins are computed in a way that depends on the numbers: the exact factor decomposes what its iteration leaves."""
         return self.kind == "polar"
-
-    @property
-    def _bounds(self) -> tuple[float, float]:
-        """Between which the singular values of a perturbed Grover coin, or identity, lie."""
-        return 1 - self.beta, 1 + self.beta
 
     def perturbed(self, scores: Tensor) -> Tensor:
         r"""The matrix that the bounded coin projects, :math:`\mathbf{G} + \beta \mathbf{B} / \sqrt{1 + \lVert \mathbf{B} \rVert_F^2}`, or
@@ -365,7 +365,7 @@ class Coin(torch.nn.Module):
         setting = {"bounded": beta, "near_identity": beta, "perturbed": beta, "newton_schulz": f", num_steps={self.num_steps}"}.get(
             self.kind, ""
         )
-        setting += ", scores='bilinear'" if self.bilinear and self.kind not in ("grover", "ones") else ""
+        setting += ", scores='bilinear'" if self.bilinear and self.has_scores else ""
         setting += f", max_block={self.max_block}" if self.kind in AT_HUBS and self.max_block != MAX_BLOCK else ""
         return f"{type(self).__name__}('{self.kind}'{setting})"
 

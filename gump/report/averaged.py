@@ -35,8 +35,8 @@ def averaged(records: Sequence[Record], rule: str = SELECTED) -> float | None:
         rule: How the epoch that counts was chosen, by default as the configuration says.
 
     Returns:
-        The measure in the unit of the tables; ``None`` for a single run, for test sets that differ, and where records do not hold answers and
-        targets, or hold classes instead of numbers.
+        The measure in the unit of the tables; ``None`` for a single run, for test sets or right answers that differ, and where records do not hold
+        answers, or hold classes instead of numbers.
 
     Example:
         >>> from gump.record import Record
@@ -45,16 +45,13 @@ def averaged(records: Sequence[Record], rule: str = SELECTED) -> float | None:
         >>> averaged(runs)
         100.0
     """
-    if (
-        len(records) < 2
-        or records[0].metric not in MEASURES
-        or any(record.test_index != records[0].test_index for record in records)
-    ):
+    if len(records) < 2 or records[0].metric not in MEASURES:
         return None
-    if not all(TARGET in record.predictions and answers_at(record, rule) for record in records):
+    tests = [(record.test_index, record.predictions.get(TARGET)) for record in records]
+    if not tests[0][1] or any(test != tests[0] for test in tests) or not all(answers_at(record, rule) for record in records):
         return None
     answers = np.array([answers_at(record, rule) for record in records], dtype=float)
-    metric, target = records[0].metric, np.array(records[0].predictions[TARGET], dtype=float)
+    metric, target = records[0].metric, np.array(tests[0][1], dtype=float)
     mean = (answers if metric == "mae" else expit(answers)).mean(0)
     return unit(metric) * MEASURES[metric](mean, target)
 

@@ -89,7 +89,7 @@ AGAIN = "out/again"
 def command(records: Sequence[Record]) -> str:
     """The command that runs a row again: a line for runs that were made on one kind of device, with as many side by side.
 
-    Runs that were trained side by side are so again, also those of a group whose records are not here.
+    Runs of one configuration that were trained side by side are so again, also those of a group whose records are not here.
 
     Example:
         >>> from gump.record import Record

@@ -113,8 +113,7 @@ def comparison(frame: pd.DataFrame) -> pd.DataFrame:
                 "First": row["first"],
                 "Second": row["second"],
                 "Runs": row["num_runs"],
-                "First less second": plus_minus(row["mean"], row["interval"], row["metric"])
-                + f" [{measured(row['corrected'], row['metric'])}]",
+                "First less second": with_intervals(row["mean"], row["interval"], row["corrected"], row["metric"]),
                 "p": probability(row["p_value"]),
                 "p, corrected": probability(row["corrected_p_value"]),
                 "Answers that differ": f"{row['num_different']} of {row['num_answers']}" if row["num_answers"] else NONE,
@@ -182,7 +181,11 @@ def plus_minus(value: float, interval: float, metric: str) -> str:
 
 def with_intervals(value: float, interval: float, corrected: float, metric: str) -> str:
     """Mean ± plain interval [corrected interval, where it applies]."""
-    return plus_minus(value, interval, metric) + ("" if pd.isna(corrected) else f" [{measured(corrected, metric)}]")
+    return plus_minus(value, interval, metric) + _corrected(corrected, metric)
+
+
+def _corrected(interval: float, metric: str) -> str:
+    return "" if pd.isna(interval) else f" [{measured(interval, metric)}]"
 
 
 def published_number(row: Any) -> str:
@@ -195,13 +198,15 @@ def published_number(row: Any) -> str:
 
 
 def _estimate(row: Any, rule: str) -> str:
-    """Mean ± plain interval (standard deviation) [corrected interval]."""
+    """Mean ± plain interval (standard deviation) [corrected interval, where it applies]."""
     metric, runs = row["metric"], row[f"{rule}_runs"]
     if not runs:
         return NONE
-    text = plus_minus(row[f"{rule}_mean"], row[f"{rule}_interval"], metric)
-    if pd.notna(row[f"{rule}_std"]):
-        text += f" ({measured(row[f'{rule}_std'], metric)}) [{measured(row[f'{rule}_corrected'], metric)}]"
+    std = row[f"{rule}_std"]
+    text = plus_minus(row[f"{rule}_mean"], row[f"{rule}_interval"], metric) + (
+        f" ({measured(std, metric)})" if pd.notna(std) else ""
+    )
+    text += _corrected(row[f"{rule}_corrected"], metric)
     return text if runs == row["num_runs"] else f"{text}, {runs} of {row['num_runs']} runs"
 
 

@@ -16,6 +16,9 @@ from gump.report.statistics import SELECTED, TEST, Estimate, resolve, split_rati
 TARGET = "target"
 """Where the right answers stand among the predictions of a record."""
 
+ROUNDING = 4e-7
+"""By how much of the values differences may differ and be equal: records keep seven digits."""
+
 
 @dataclass(frozen=True)
 class PairedDifference:
@@ -85,13 +88,21 @@ def paired_difference(
             f"'records_a' and 'records_b' must share a run with the same test set and a number under '{rule}' (got none; they have "
             f"the runs {sorted(record.index for record in records_a)} and {sorted(record.index for record in records_b)})"
         )
-    differences = [(value_at(a, rule, part) or 0.0) - (value_at(b, rule, part) or 0.0) for a, b in pairs]
+    differences = _differences([(value_at(a, rule, part) or 0.0, value_at(b, rule, part) or 0.0) for a, b in pairs])
     ratio = split_ratio([a for a, _ in pairs], part) if ratio is None else ratio
     indices = tuple(a.index for a, _ in pairs)
     more, less = sum(d > 0 for d in differences), sum(d < 0 for d in differences)
     better = (more, less) if records_a[0].higher_is_better else (less, more)
     answers = _compare_answers(pairs, rule) if part == TEST else {}
     return PairedDifference(rule, indices, Estimate.of(differences, ratio), *better, **answers)
+
+
+def _differences(values: Sequence[tuple[float, float]]) -> list[float]:
+    """How much more the first is of every pair; equal ones are so to the bit, so that no test takes their rounding for a spread."""
+    found, largest = [a - b for a, b in values], max(max(abs(a), abs(b)) for a, b in values)
+    if max(found) - min(found) > ROUNDING * largest:
+        return found
+    return [0.0 if abs(found[0]) <= ROUNDING * largest else found[0]] * len(found)
 
 
 def common_runs(

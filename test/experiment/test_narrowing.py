@@ -10,12 +10,12 @@ import torch
 from fake_configs import tiny_config
 
 from gump.experiment import replica_trainer
-from gump.experiment.checkpoint import write_checkpoint
 from gump.experiment.feed import GraphFeed
 from gump.experiment.model import build_model
 from gump.experiment.padded import PaddedStore
 from gump.experiment.preprocess import prepare
 from gump.experiment.protocol import run_seed
+from gump.experiment.recorded_steps import RecordedSteps
 from gump.experiment.replica_trainer import ReplicaTrainer
 from gump.experiment.store import GraphStore
 from gump.experiment.task import TASKS
@@ -103,6 +103,18 @@ def assert_alike(trainer: ReplicaTrainer, other: ReplicaTrainer, tolerance: floa
         torch.testing.assert_close(weights, expected, atol=tolerance, rtol=tolerance)
 
 
+def test_nothing_is_recorded_anew_for_what_is_evaluated(narrow: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Test sets that are larger than validation sets find the room that was made for both."""
+    narrow(at=0.0)
+    trainer = group()
+    smallest = min(range(30), key=lambda i: trainer.store.layout(torch.tensor([[i]])).num_arcs)
+    trainer.parts["val"] = torch.full_like(trainer.parts["test"], smallest)
+    dropped: list[int] = []
+    monkeypatch.setattr(RecordedSteps, "forget", lambda _: dropped.append(trainer.epoch))
+    trainer.fit()
+    assert dropped == []
+
+
 @pytest.mark.parametrize("level", ["graph", "node"])
 @pytest.mark.parametrize("train", TRAININGS, ids=["plateau", "cosine"])
 def test_a_group_without_its_finished_runs_is_what_it_is_with_them(
@@ -182,26 +194,6 @@ def test_a_group_stopped_around_its_narrowing_goes_on_to_the_same_end(
         assert [getattr(p, key) for p in resumed.progress] == [getattr(p, key) for p in whole.progress]
     for weights, expected in zip(resumed.kept, whole.kept, strict=True):
         torch.testing.assert_close(weights, expected, atol=0, rtol=0)
-
-
-def test_a_checkpoint_in_which_all_are_carried_along_is_gone_on_from(tmp_path: Path, narrow: Callable[..., None]) -> None:
-    def stop(epoch: int, _: dict[str, float]) -> None:
-        if epoch == 7:
-            raise KeyboardInterrupt
-
-    narrow(at=0.0)
-    whole = group()
-    whole.fit()
-    with pytest.raises(KeyboardInterrupt):
-        group().fit(tmp_path / "c.ckpt", "me", stop)
-    state = torch.load(tmp_path / "c.ckpt", weights_only=True)
-    del state["carried"], state["identity"]  # as it was before groups narrowed
-    write_checkpoint(tmp_path / "c.ckpt", "me", state)
-    narrow()
-    resumed, seen = group(), list[tuple[int, int]]()
-    resumed.fit(tmp_path / "c.ckpt", "me", lambda epoch, _: seen.append((epoch, len(resumed.carried))))
-    assert seen[:3] == [(7, 2), (8, 2), (9, 2)]
-    assert_alike(resumed, whole, 1e-5)
 
 
 @pytest.mark.usefixtures("narrow")

@@ -9,7 +9,7 @@ from fake_configs import tiny_config, tiny_tables
 from fake_runs import counted
 
 from gump.experiment.config import load_config, make_configs
-from gump.experiment.record_folder import Run, configs_of, runs_of
+from gump.experiment.record_folder import RecordFolder, Run, configs_of, runs_of
 from gump.experiment.run import Runner, run_all
 from gump.record import Record
 
@@ -24,6 +24,17 @@ def test_what_a_killed_process_left_beside_a_finished_run_is_removed(tmp_path: P
         (folder / name).write_bytes(b"half")
     list(Runner(tmp_path).run(config, [0]))
     assert {path.name for path in folder.iterdir()} == {"000.json", "001.json", ".001.json.b2", living}, "which is being written"
+
+
+def test_a_checkpoint_of_a_group_that_cannot_be_read_is_left_alone(tmp_path: Path) -> None:
+    """It may be of another version of torch, which can."""
+    config = tiny_config(train={"epochs": 1})
+    path = RecordFolder(tmp_path).path(config, 0).with_name("000-001.ckpt")
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"from another torch")
+    with pytest.warns(UserWarning, match="000-001.ckpt cannot be read"):
+        list(Runner(tmp_path).run(config, [0]))
+    assert path.read_bytes() == b"from another torch"
 
 
 def test_settings_with_many_digits_are_those_of_the_record(tmp_path: Path) -> None:

@@ -4,8 +4,9 @@ import networkx as nx
 import numpy as np
 import pytest
 from scipy.linalg import block_diag
+from scipy.sparse import csr_array
 
-from gump.linalg.fiedler import best_pair, fiedler_pair, flip_edges, gap_change
+from gump.linalg.fiedler import best_pair, fiedler_pair, flip_edges, gap_change, second_pair
 
 
 def laplacian(adjacency):
@@ -68,6 +69,17 @@ def test_large_graphs_take_another_way_to_the_same_eigenspace(adjacency, monkeyp
     assert gap == pytest.approx(dense[0])
     assert np.allclose(laplacian(adjacency) @ vector, gap * vector)
     assert np.linalg.norm(vector) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("max_restarts", [None, 1, 0])
+@pytest.mark.parametrize("adjacency", [connected(0, 80, 60), nx.to_numpy_array(nx.path_graph(600))])
+def test_the_pair_is_the_same_where_the_iteration_is_given_up_and_where_it_is_not_tried(adjacency, max_restarts):
+    root, start = np.sqrt(adjacency.sum(1)), np.random.default_rng(0).standard_normal(len(adjacency))
+    gap, vector = second_pair(csr_array(adjacency / root / root[:, None]), root, start, max_restarts=max_restarts)
+    assert gap == pytest.approx(np.linalg.eigvalsh(laplacian(adjacency))[1], rel=1e-6)
+    assert np.allclose(laplacian(adjacency) @ vector, gap * vector)
+    assert np.linalg.norm(vector) == pytest.approx(1)
+    assert abs(root @ vector) < 1e-6
 
 
 def test_edges_are_flipped_one_by_one_in_the_slowest_component_until_there_is_no_choice():

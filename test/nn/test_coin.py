@@ -144,9 +144,10 @@ def test_gradients_reach_every_weight(kind, name):
 
 
 @pytest.mark.parametrize("kind", COINS)
-def test_only_learned_coins_have_parameters_and_reset_draws_them_anew(kind):
+def test_only_learned_coins_have_scores_with_parameters_and_reset_draws_them_anew(kind):
     coin = coin_of(kind)
     before = [p.clone() for p in coin.parameters()]
+    assert coin.has_scores == (kind in LEARNED)
     assert len(before) == (3 if kind in LEARNED else 0)
     coin.reset_parameters()
     assert not any(torch.equal(p, old) for p, old in zip(coin.parameters(), before, strict=True))

@@ -55,8 +55,9 @@ def test_answers_that_are_not_known_count_for_nothing() -> None:
         lambda records: [*records, *answering("auroc", [[1.0, 2.0]], [0, 1])],
         lambda records: answering("accuracy", [[0, 1]] * 2, [0, 1]),
         lambda records: [*records[:1], Record("ogb/molhiv_gin", 9, {}, "auroc", test_index=records[0].test_index)],
+        lambda records: [*records, *answering("auroc", [[-1.0, 0.0, 1.0]], [1, 0, 0])],
     ],
-    ids=["one run", "other test sets", "classes", "no answers"],
+    ids=["one run", "other test sets", "classes", "no answers", "other right answers"],
 )
 def test_there_are_none_where_answers_cannot_be_averaged(change: Callable[[list[Record]], list[Record]]) -> None:
     records = answering("auroc", [[-1.0, 0.0, 1.0]] * 2, [0, 0, 1])

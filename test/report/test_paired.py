@@ -26,6 +26,19 @@ def test_difference_agrees_with_the_paired_test_of_scipy(runs: Any) -> None:
     assert found.difference.corrected_p_value > found.difference.p_value
 
 
+def test_differences_that_are_equal_but_for_the_digits_of_records_are_equal(runs: Any) -> None:
+    """One answer of nineteen more in every run: 0.05263158 or 0.0526316 by how many there were."""
+    counts = [10, 13, 17]
+    a, b = (runs([float(f"{(count + more) / 19:.7g}") for count in counts]) for more in (1, 0))
+    found = paired_difference(a, b).difference
+    assert (found.std, found.interval, math.isnan(found.p_value), math.isnan(found.corrected_p_value)) == (0, 0, True, True)
+    assert found.mean == pytest.approx(100 / 19, rel=1e-6)
+    same = paired_difference(a, [*runs([record.results["loss"]["test"] * (1 + 1e-8) for record in a])]).difference
+    assert (same.mean, same.p_value) == (0, 1)
+    b[0].results["loss"]["test"] += 1 / 19
+    assert paired_difference(a, b).difference.p_value < 1
+
+
 def test_runs_that_each_wins_are_counted_and_of_an_error_less_is_better(runs: Any) -> None:
     values = [0.8, 0.9, 0.7, 0.5], [0.7, 0.7, 0.7, 0.6]
     found = paired_difference(*map(runs, values))

@@ -21,13 +21,13 @@ from gump.nn.arguments import can_look, check_counts, check_features, check_mask
 from gump.nn.coin import MAX_BLOCK, SCORE_RANK, Coin
 from gump.nn.conv import ArcGCNConv, ArcGCNIIConv, ArcGINConv, ArcGraphConv
 from gump.nn.feed_forward import FeedForward
+from gump.nn.models.mpnn import CONVS as BASES
 from gump.nn.models.mpnn import MPNN
 from gump.nn.norm import NORMS, NoNorm, make_norm, normalized
 from gump.nn.propagation import Propagation
 from gump.nn.readout import mean_of_incoming
 from gump.nn.rows import select_rows
 
-BASES = ("gcn", "gin", "graph")
 CONVS = {"gcn": ArcGCNConv, "gin": ArcGINConv, "graph": ArcGraphConv, "gcnii": ArcGCNIIConv}
 PRESETS: dict[str, dict[str, Any]] = {
     "paper": {"coin": "newton_schulz", "num_steps": 10, "norm": None, "base_norm": "batch", "residual": False},
