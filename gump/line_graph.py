@@ -25,6 +25,7 @@ _BEFOREHAND = (
     "'line_graph' must be given to a model that is exported, or compiled with fullgraph=True (got None), as its shapes depend on the edges; pass "
     "line_graph=gump.EulerianLineGraph.from_edge_index(edge_index, num_nodes)"
 )
+_MAX_NODES = 3_037_000_499  # whose square an integer of 64 bits holds
 _REDUCTIONS = ("mean", "sum", "add", "mul", "min", "max", "any")
 
 
@@ -409,6 +410,10 @@ def _checked_num_nodes(edge_index: Tensor, num_nodes: int | None) -> int:
     if smallest < 0 or largest >= num_nodes:
         wrong = smallest if smallest < 0 else largest
         raise ValueError(f"'edge_index' must name vertices from 0 to num_nodes - 1 = {num_nodes - 1} (got {wrong})")
+    if num_nodes > _MAX_NODES:
+        raise ValueError(
+            f"'num_nodes' must be at most {_MAX_NODES:,} (got {num_nodes:,}); number the vertices that occur from 0 on"
+        )
     return num_nodes
 
 

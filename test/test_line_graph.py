@@ -269,3 +269,10 @@ def test_a_graph_that_says_itself_of_which_parts_it_consists_keeps_its_line_grap
     assert torch.equal(found.arcs, expected.arcs)
     assert torch.equal(found.reverse, expected.reverse)
     assert torch.equal(found.edge_arc, expected.edge_arc)
+
+
+def test_vertices_whose_pairs_cannot_be_numbered_are_refused():
+    with pytest.raises(
+        ValueError, match=r"'num_nodes' must be at most 3,037,000,499 \(got 4,000,000,001\); number the vertices that"
+    ):
+        EulerianLineGraph.from_edge_index(torch.tensor([[0], [4_000_000_000]]))

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from gump.cli import app
 from gump.experiment.config import load_config, make_configs
+from gump.experiment.run import Runner, run_all
 from gump.experiment.settings import parse_assignment
 from gump.record import parse_indices
 
@@ -40,6 +41,19 @@ def test_first_example_learns_what_it_says(capsys: pytest.CaptureFixture[str]) -
 def test_model_of_your_own_learns(capsys: pytest.CaptureFixture[str]) -> None:
     exec(BLOCKS[1], {})
     assert float(capsys.readouterr().out.removeprefix("loss ")) < 0.1
+
+
+def test_model_of_your_own_is_trained_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("my_models.py").write_text(BLOCKS[1].split("torch.manual_seed")[0])
+    tables = {
+        "dataset": {"kind": "fake", "num_graphs": 20},
+        "protocol": {"kind": "fresh", "num_runs": 1},
+        "model": {"kind": "my_models:NearAndFar", "hidden_channels": 8, "num_moves": 2},
+        "train": {"epochs": 1},
+    }
+    [record] = run_all(Runner(tmp_path / "records"), make_configs("own", tables))
+    assert record.status == "finished"
 
 
 @pytest.mark.parametrize(("page", "block"), TABLES, ids=[f"{page} {i}" for i, (page, _) in enumerate(TABLES)])

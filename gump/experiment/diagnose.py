@@ -17,6 +17,7 @@ from gump.diagnostics.bottleneck import Bottleneck, bottleneck
 from gump.diagnostics.counted import counted
 from gump.diagnostics.memory import MemoryEstimate, memory
 from gump.diagnostics.verdict import Verdict, verdict
+from gump.nn.coin import SCORE_RANK
 
 BATCH = 64
 """The number of graphs in the batch whose cost is told."""
@@ -48,7 +49,7 @@ class Diagnosis:
         title: What was measured.
         columns: The heads of the table.
         rows: Its rows.
-        notes: What to make of it, each with its subject: verdict, walk, depth, cost and, if asked for, what fits.
+        notes: What to make of it, each with its subject: verdict, walk, depth, hubs if there are any, cost and, if asked for, what fits.
     """
 
     title: str
@@ -113,6 +114,8 @@ def diagnose(
     budget = None if budget_gb is None else max(int(budget_gb * 1e9), 1)
     cost = memory(degrees, hidden_channels, depth, budget=budget, in_channels=_in_channels(graphs[next(iter(measured))]))
     notes["depth"] = f"{counted(depth, 'layer')}: {reason}"
+    if cost.num_hubs:
+        notes["hubs"] = _hubs(int(degrees.max()))
     notes["cost"] = _cost(cost, what, hidden_channels)
     if budget_gb is not None:
         notes["fits"] = _fits(cost, budget_gb, int(degrees.max()))
@@ -174,6 +177,15 @@ def _cost(cost: MemoryEstimate, what: str, hidden_channels: int) -> str:
         f"about {_bytes(cost.bytes)} and {cost.time_s:.2g} s for a training step of GUMP with that depth and width {hidden_channels} on {what} "
         f"({size}, {counted(cost.num_parameters, 'parameter')} with Adam's moments); the time goes by the speed of this CPU as measured just "
         "now, with whatever else it is doing"
+    )
+
+
+def _hubs(degree: int) -> str:
+    """What a coin of linear size does to what arrives at the largest hub, see :class:`gump.nn.Coin`."""
+    returned = max(1 - 2 * (2 * SCORE_RANK + 1) / degree, 0) ** 2
+    return (
+        f"a vertex with {degree:,} neighbors returns at least {returned:.0%} of what comes in by an arc, on average over its arcs, to where it "
+        "came from: a signal crosses it slowly, whatever the hops say"
     )
 
 

@@ -20,7 +20,7 @@ def check_name(argument: str, name: str | None, known: Collection[str], optional
 def check_counts(least: int, **counts: int | None) -> None:
     """Refuses what is not an integer, or below the least; none is left out."""
     for argument, value in counts.items():
-        if value is not None and not isinstance(value, Integral):
+        if value is not None and (isinstance(value, bool) or not isinstance(value, Integral)):
             raise ValueError(f"'{argument}' must be an integer (got {value!r})")
         if value is not None and value < least:
             raise ValueError(f"'{argument}' must be at least {least} (got {value})")

@@ -190,6 +190,8 @@ class Coin(torch.nn.Module):
             own = 8 * degree**2 * x.element_size()
             helps = self.kind in AT_HUBS and degree > 2 * self.score_rank  # a hub's form is smaller than a block
             advice = f"pass a 'max_block' below {degree:,} to give hubs a coin of linear size" if helps else "make it smaller"
+            if self.kind not in AT_HUBS and degree > MAX_BLOCK:
+                advice += f", or take another coin: those of linear size at hubs are {', '.join(map(repr, AT_HUBS))}"
             if own < available / 2 or not groups:
                 raise ValueError(
                     f"the coins of this batch would need {need / 1e9:.1f} GB ({available / 1e9:.1f} GB are available); {advice}"

@@ -3,7 +3,7 @@ import sys
 
 import pytest
 import torch
-from graphs import path, ring
+from graphs import path, ring, star
 from torch_geometric.data import Data
 
 from gump.experiment.diagnose import diagnose
@@ -36,6 +36,13 @@ def test_many_graphs_get_the_depth_that_nine_of_ten_need_and_ties_go_to_the_long
 def test_the_cost_is_that_of_the_degrees() -> None:
     data = Data(edge_index=torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), num_nodes=4)
     assert "(4 arcs, 6 transitions, " in diagnose([data], "path").notes["cost"]
+
+
+def test_a_hub_is_said_to_be_slow_to_cross() -> None:
+    """A coin of rank 2 * 8 + 1 beside the identity: at 340 neighbors at least (1 - 34 / 340)^2 comes back."""
+    note = diagnose([Data(edge_index=star(340)[0], num_nodes=341)], "star").notes["hubs"]
+    assert note.startswith("a vertex with 340 neighbors returns at least 81% of what comes in by an arc")
+    assert "hubs" not in diagnose([Data(edge_index=star(20)[0], num_nodes=21)], "star").notes
 
 
 def test_the_cost_counts_the_parameters_for_the_features_that_there_are() -> None:

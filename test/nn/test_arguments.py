@@ -4,7 +4,7 @@ from graphs import SYMMETRIC, random_graph
 from torch.func import vmap
 from torch_geometric.utils import to_undirected
 
-from gump.nn.arguments import can_look, check_both_directions, check_name
+from gump.nn.arguments import can_look, check_both_directions, check_counts, check_name
 
 GRAPHS = SYMMETRIC | {f"random {seed}": random_graph(seed) for seed in range(3)} | {"empty": (torch.empty(2, 0).long(), 3)}
 
@@ -68,6 +68,12 @@ def test_nobody_looks_at_what_is_compiled() -> None:
     assert torch.equal(torch.compile(look, backend="eager", fullgraph=True)(one_way), one_way + 2)
     with pytest.raises(ValueError, match="'edge_index' must have every edge in both directions"):
         look(one_way)
+
+
+@pytest.mark.parametrize("value", [True, 2.0, "2"])
+def test_counts_are_integers(value: object) -> None:
+    with pytest.raises(ValueError, match=f"'hidden_channels' must be an integer \\(got {value!r}\\)"):
+        check_counts(1, hidden_channels=value)
 
 
 def test_names() -> None:

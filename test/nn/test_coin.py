@@ -185,6 +185,16 @@ def test_coins_that_cannot_fit_are_refused_and_the_hub_is_named(kind, monkeypatc
     assert len(coin_of(kind)(x, line_graph)) == 2
 
 
+def test_a_coin_without_a_form_for_hubs_names_those_with_one(monkeypatch):
+    line_graph, x = EulerianLineGraph.from_edge_index(star(80)[0]), features(81, "none")
+    monkeypatch.setattr(gump.nn.coin, "LARGE", 0)
+    monkeypatch.setattr(gump.nn.coin, "_available_memory", lambda device: 104_000.0)
+    with pytest.raises(
+        ValueError, match="make it smaller, or take another coin: those of linear size at hubs are 'bounded', 'grover', 'ones'"
+    ):
+        coin_of("polar")(x, line_graph)
+
+
 def all_blocks(coin, x, line_graph, attr=None):
     """The coins of all vertices, those of hubs built."""
     hubs = coin.hubs(x, line_graph, attr)

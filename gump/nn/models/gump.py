@@ -74,7 +74,8 @@ class GUMP(torch.nn.Module):
     all are left out of it, which keeps five layers in double precision below 1e-7 there; evaluation mode, ``norm="layer"`` and ``norm=None``,
     each with the same ``base_norm``, are free of it.
 
-    The result has the type of ``x``, also under autocast.
+    The result has the type of ``x``, also under autocast. Columns of ``x`` that are far from zero for how much they vary, such as years, are to be
+    standardized first: batch norm takes what varies by less than 4e-6 of its mean in single precision for rounding.
 
     Args:
         in_channels: Width of the vertex features.
@@ -279,7 +280,8 @@ class GUMP(torch.nn.Module):
         Args:
             x: Vertex features.
             edge_index: The edges, see :meth:`gump.EulerianLineGraph.from_edge_index`. The base GNN sees each once in either direction.
-            edge_weight: Weights that the base GNN multiplies with, unless it is a GIN, and, if ``edge_dim`` counts them, that arcs carry.
+            edge_weight: Weights that the base GNN multiplies with, unless it is a GIN, and, if ``edge_dim`` counts them, that arcs carry. In the
+                GCN flavor those of a vertex may not sum to less than nothing: the result is then no number, as PyG's is.
             edge_attr: Attributes that arcs carry.
             batch: Not used: a batch of graphs is one disconnected graph.
             line_graph: The line graph of ``edge_index``, if it was built before, as it must be for a model that is exported. In what is compiled or

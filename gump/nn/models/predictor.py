@@ -11,7 +11,7 @@ from torch import Tensor
 from torch_geometric.nn import MLP, global_add_pool, global_max_pool, global_mean_pool
 from torch_geometric.nn.inits import reset
 
-from gump.nn.arguments import check_counts
+from gump.nn.arguments import can_look, check_counts
 from gump.nn.rows import add_rows
 
 POOLS: dict[str, tuple[Callable[..., Tensor], Callable[[Tensor], Tensor]]] = {
@@ -88,6 +88,16 @@ class _Predictor(torch.nn.Module):
         return f"{type(self).__name__}({self.encoder}, out_channels={self.out_channels})"
 
 
+def _check_batch(batch: Tensor, num_nodes: int, num_graphs: int | None) -> None:
+    """Refuses what does not tell the graph of every vertex, as far as that can be seen."""
+    if batch.shape != (num_nodes,):
+        raise ValueError(f"'batch' must have one entry for each of {num_nodes} vertices (got {list(batch.shape)})")
+    if batch.dtype != torch.long:
+        raise ValueError(f"'batch' must hold integers of type torch.long (got {batch.dtype}); call .long()")
+    if num_graphs is not None and can_look(batch) and batch.numel() and (last := int(batch.max())) >= num_graphs:
+        raise ValueError(f"'num_graphs' must be above the number of every graph in 'batch', {last} (got {num_graphs})")
+
+
 class GraphPredictor(_Predictor):
     r"""Answers about graphs: classification or regression.
 
@@ -134,8 +144,8 @@ class GraphPredictor(_Predictor):
         **kwargs: Any,
     ) -> Tensor:
         """Predicts one row per graph; further arguments go to the encoder. Vertices that ``mask`` leaves out are padding."""
-        if batch is not None and batch.shape != x.shape[:1]:
-            raise ValueError(f"'batch' must have one entry for each of {x.size(0)} vertices (got {list(batch.shape)})")
+        if batch is not None:
+            _check_batch(batch, x.size(0), num_graphs)
         if mask is not None:
             x = self.encoder(x, edge_index, batch=batch, mask=mask, **kwargs)
             return self._answer(self._pool_padded(x, batch, num_graphs, mask))
@@ -224,6 +234,10 @@ class LinkPredictor(_Predictor):
         """Predicts one row per pair; further arguments go to the encoder, which must not see the links to be predicted."""
         if edge_label_index.dim() != 2 or edge_label_index.size(0) != 2:
             raise ValueError(f"'edge_label_index' must have shape [2, num_pairs] (got {list(edge_label_index.shape)})")
+        if can_look(edge_label_index) and edge_label_index.numel():
+            first, last = int(edge_label_index.min()), int(edge_label_index.max())
+            if first < 0 or last >= x.size(0):
+                raise ValueError(f"'edge_label_index' must name vertices from 0 to {x.size(0) - 1} (got {first} to {last})")
         encoded = self.encoder(x, edge_index, **kwargs)
         self._check_encoded(encoded, x.size(0), "vertex")
         source, target = edge_label_index

@@ -139,6 +139,27 @@ def test_a_batch_of_other_vertices_is_refused(shape: list[int], padded: bool) ->
         GraphPredictor(encoder(), 2)(torch.randn(num_nodes, 3), edge_index, batch=torch.zeros(shape, dtype=torch.long), **mask)
 
 
+@pytest.mark.parametrize(
+    ("batch", "num_graphs", "error"),
+    [
+        (torch.tensor([0, 0, 1]).int(), None, r"'batch' must hold integers of type torch.long \(got torch.int32\); call .long\(\)"),
+        (torch.tensor([0.0, 0, 1]), None, r"'batch' must hold integers of type torch.long \(got torch.float32\)"),
+        (torch.tensor([0, 0, 1]), 1, r"'num_graphs' must be above the number of every graph in 'batch', 1 \(got 1\)"),
+    ],
+)
+def test_a_batch_that_does_not_tell_the_graphs_is_refused(batch: torch.Tensor, num_graphs: int | None, error: str) -> None:
+    model = GraphPredictor(GUMP(2, 4, 1), 3)
+    with pytest.raises(ValueError, match=error):
+        model(torch.ones(3, 2), torch.tensor([[0], [1]]), batch=batch, num_graphs=num_graphs)
+
+
+@pytest.mark.parametrize("pair", [[0, 3], [-1, 0]])
+def test_pairs_of_vertices_that_are_not_there_are_refused(pair: list[int]) -> None:
+    model = LinkPredictor(GUMP(2, 4, 1), 1)
+    with pytest.raises(ValueError, match=r"'edge_label_index' must name vertices from 0 to 2 \(got "):
+        model(torch.ones(3, 2), torch.tensor([[0], [1]]), edge_label_index=torch.tensor(pair).view(2, 1))
+
+
 def test_the_number_of_graphs_without_the_graph_of_every_vertex_is_refused() -> None:
     edge_index, num_nodes = ring(6)
     model, x = GraphPredictor(encoder(), 2), torch.randn(num_nodes, 3)
