@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import json
 import warnings
@@ -32,6 +33,7 @@ def cached(
     settings: Mapping[str, Any],
     files: Sequence[Path],
     build: Callable[[], Arrays],
+    reader: str | None = "",
 ) -> Arrays:
     """Returns the arrays that ``build`` makes, from the cache if they are there.
 
@@ -45,12 +47,16 @@ def cached(
         settings: What else the arrays depend on.
         files: The raw files.
         build: Reads and checks them.
+        reader: The version of what reads the files, each of which has an entry of its own; ``None`` where it is not installed, so that an entry of any
+            version will do.
     """
     if cache is False:
         return build()
     key = json.dumps([FORMAT, name, dict(settings), [[path.name, file_sha256(path)] for path in files]], sort_keys=True)
-    path = cache_folder(cache) / "graphs" / f"{name}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.npz"
-    arrays = _read(path)
+    folder, entry = cache_folder(cache) / "graphs", f"{name}-{hashlib.sha256(key.encode()).hexdigest()[:16]}"
+    path = folder / (f"{entry}-{reader}.npz" if reader else f"{entry}.npz")
+    found = [path] if reader is not None else sorted(folder.glob(f"{glob.escape(entry)}-*.npz"))
+    arrays = next((arrays for each in reversed(found) if (arrays := _read(each)) is not None), None)
     if arrays is None:
         arrays = build()
         try:

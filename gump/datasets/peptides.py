@@ -71,15 +71,16 @@ def load_peptides(
         root: The folder that holds ``peptides-functional/raw/peptide_multi_class_dataset.csv.gz`` and
             ``peptides-functional/split/stratified-random/train.csv.gz``, ``val.csv.gz`` and ``test.csv.gz`` (row numbers); and
             ``peptides-structural/raw/peptide_structure_normalized_dataset.csv.gz`` for the structure. As for :func:`load_tu`.
-        cache: As for :func:`load_tu`. Another version of RDKit makes another entry, since it may see molecules otherwise.
+        cache: As for :func:`load_tu`. Another version of RDKit makes another entry, since it may see molecules otherwise; where there
+            is no RDKit, any entry will do.
         download: As for :func:`load_tu`.
     """
     if target not in NAMES:
         raise ValueError(f"'target' must be one of {', '.join(map(repr, NAMES))} (got {target!r})")
     folder = STRUCTURAL if target == "structural" else FUNCTIONAL
     table, split_paths = _find(folder, root, cache, download)
-    files, settings = [table, *split_paths.values()], {"rdkit": rdkit_version()}
-    arrays = cached(cache, folder, settings, files, lambda: _read(folder, table, split_paths))
+    files = [table, *split_paths.values()]
+    arrays = cached(cache, folder, {}, files, lambda: _read(folder, table, split_paths), rdkit_version())
     split = {part: torch.from_numpy(arrays[part]) for part in SPLIT}
     if target == "functional":
         y = arrays["labels"].astype(np.float32)

@@ -70,6 +70,19 @@ def test_settings_name_and_files_are_part_of_the_key(tmp_path: Path, raw: Path) 
     assert len(calls) == 4
 
 
+def test_every_version_of_a_reader_has_an_entry_and_who_has_none_takes_any(tmp_path: Path, raw: Path) -> None:
+    with pytest.raises(AssertionError, match="was to come from the cache"):
+        cached(tmp_path / "cache", "name", {}, [raw], fail, reader=None)
+    built = {version: arrays() | {"version": np.array([number])} for number, version in enumerate(("1.9", "2.0"))}
+    for version, content in built.items():
+        cached(tmp_path / "cache", "name", {}, [raw], lambda content=content: content, reader=version)
+    for version, content in built.items():
+        assert_same(cached(tmp_path / "cache", "name", {}, [raw], fail, reader=version), content)
+    assert_same(cached(tmp_path / "cache", "name", {}, [raw], fail, reader=None), built["2.0"])
+    next((tmp_path / "cache").rglob("*-2.0.npz")).write_bytes(b"damaged")
+    assert_same(cached(tmp_path / "cache", "name", {}, [raw], fail, reader=None), built["1.9"])
+
+
 def test_a_damaged_file_is_built_again(tmp_path: Path, raw: Path) -> None:
     cached(tmp_path / "c", "toy", {}, [raw], arrays)
     (path,) = (tmp_path / "c" / "graphs").iterdir()
