@@ -25,7 +25,7 @@ from gump.datasets.molecule import (
 )
 from gump.datasets.raw import Location
 from gump.datasets.table import SHOWN, Table, read_table, shown_lines
-from gump.datasets.targets import answers, choose_targets, choose_task, class_names
+from gump.datasets.targets import answers, choose_targets, choose_task, class_names, warn_of_lost_digits
 
 PARTS = {"train": "train", "val": "val", "valid": "val", "validation": "val", "test": "test"}
 """What the column of the split may say, and which part it is."""
@@ -65,13 +65,14 @@ def load_smiles(
         targets: The columns that are asked for; by default the only one that holds numbers, or all of these where they hold nothing but zeros
             and ones.
         task: ``"binary"``, ``"multilabel"``, ``"multiclass"`` or ``"regression"``. By default zeros and ones are labels, words are classes and
-            fractions regressands; whole numbers in a single column need the word.
+            fractions regressands; whole numbers in a single column need the word, and so do classes that look like numbers (``1,200``, ``<5``).
         split: The column of the official split, which says ``train``, ``val`` (or ``valid``) or ``test`` in every line; ``None`` for none, even where
             there is a column of that name.
         skip_invalid: Whether to leave out, with a warning, what RDKit cannot read; otherwise it is an error.
         duplicates: What to do with molecules that stand in several lines, which are those with equal canonical SMILES: ``"keep"`` all lines; keep the
             ``"first"`` of each, of those with the fewest missing values, whatever the others say; or ``"refuse"`` such a table.
-        cache: As for :func:`load_tu`. Another version of RDKit makes another entry, since it may see molecules otherwise.
+        cache: As for :func:`load_tu`. Another version of RDKit makes another entry, since it may see molecules otherwise; where there is no RDKit, any
+            entry will do.
     """
     check_duplicates(duplicates)
     path = Path(path).expanduser()
@@ -81,8 +82,8 @@ def load_smiles(
     if targets is not None:
         choose_targets(table, targets, (column, split))  # while nothing is read yet
     name = Path(path.name.removesuffix(".gz")).stem
-    settings = {"smiles": column, "rdkit": rdkit_version(), "format": FORMAT}
-    arrays = cached(cache, name, settings, [path], lambda: _read(table, column))
+    settings = {"smiles": column, "format": FORMAT}
+    arrays = cached(cache, name, settings, [path], lambda: _read(table, column), rdkit_version())
     valid = arrays["valid"]
     note = ""
     if not valid.all():
@@ -97,6 +98,8 @@ def load_smiles(
     note = "; ".join(filter(None, [note, found]))
     table = table.only(kept)
     known = answers(table, choose_targets(table, names, (column, split)), task)  # of what is left
+    if task == "regression":
+        warn_of_lost_digits(table, names)
     y = np.zeros((kept.size, *known.shape[1:]), known.dtype)
     y[kept] = known
     return Dataset(
@@ -166,7 +169,8 @@ def _unreadable(table: Table, column: str, wrong: np.ndarray) -> ValueError:
     first = np.flatnonzero(wrong)[:SHOWN].tolist()
     shown = ", ".join(f"{table.columns[column][row]!r} in line {table.lines[row]}" for row in first)
     more = f" and {wrong.sum() - SHOWN:,} more" if wrong.sum() > SHOWN else ""
+    leave_out = "correct them, or pass skip_invalid=True (skip_invalid = true in a configuration) to leave them out"
+    way_out = "correct them, or name another column with 'smiles'" if wrong.all() else leave_out
     return ValueError(
-        f"{table.path} must have molecules that RDKit understands in its column {column!r} (got {shown}{more}, of {wrong.size:,}); correct "
-        "them, or pass skip_invalid=True (skip_invalid = true in a configuration) to leave them out"
+        f"{table.path} must have molecules that RDKit understands in its column {column!r} (got {shown}{more}, of {wrong.size:,}); {way_out}"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import re
@@ -18,6 +19,12 @@ DELIMITERS = {".csv": ",", ".tsv": "\t"}
 
 SEMICOLON = ";"
 """Between values where spreadsheets write numbers with a decimal comma."""
+
+SEPARATOR = re.compile(r'^"?sep=([^"\w\r\n])"?[ \t]*(?:[\r\n]|$)', re.IGNORECASE)
+"""A first line that names what is between the values, as Excel writes and reads it."""
+
+QUOTED = re.compile(r'(?<![^,;\t"\r\n])"[^"]*"')
+"""What is in quotes, which open at the start of a value only; two of them within are one more such pair."""
 
 DECIMAL_COMMA = re.compile(r"^([+-]?\d+),(\d+(?:[eE][+-]?\d+)?)$")
 
@@ -72,8 +79,10 @@ class Table(NamedTuple):
 def read_table(path: Path) -> Table:
     """Reads a file of values with commas (``.csv``) or tabs (``.tsv``) between them, packed (``.gz``) or not, whose first line names the columns.
 
-    Where the first line has semicolons and no commas or tabs, as spreadsheets write it in many countries, these are between the values, and a comma
-    may stand before the decimals. Columns without a name, such as the row numbers that pandas writes, and rows without a value are left out.
+    Where the first line has semicolons, as spreadsheets write it in many countries, these are between the values, and a comma may stand before the
+    decimals. Where it has commas or tabs as well, those separate that divide more lines into as many values as the first, then those that make more
+    columns, then semicolons; what is in quotes does not count. A line such as ``sep=;`` before it settles it. Columns without a name, such as the
+    row numbers that pandas writes, and rows without a value are left out.
 
     Args:
         path: The file.
@@ -82,15 +91,13 @@ def read_table(path: Path) -> Table:
         raise ValueError(f"'path' must end in .csv, .csv.gz, .tsv or .tsv.gz (got '{path}')")
     if not path.is_file():
         raise FileNotFoundError(f"'path' must be a table, such as molecules.csv (got '{path}', which is no file)")
-    try:
-        text = read_raw(path).decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path} must be text in UTF-8 (got something else)") from error
-    delimiter = DELIMITERS[_ending(path)]
-    if delimiter not in (first := text.partition("\n")[0]) and SEMICOLON in first:
-        delimiter = SEMICOLON
+    text = _decoded(path)
+    named = SEPARATOR.match(text)
+    delimiter = named[1] if named else _separator(text, DELIMITERS[_ending(path)])
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     try:
+        if named:
+            next(reader)
         header = [name.strip() for name in next(reader, [])]
         rows = [(reader.line_num, row) for row in reader if any(cell.strip() for cell in row)]
     except csv.Error as error:
@@ -106,6 +113,39 @@ def read_table(path: Path) -> Table:
     cells = zip(*(row for _, row in rows), strict=True)
     columns = {name: [cell.strip() for cell in column] for name, column in zip(header, cells, strict=True) if name}
     return Table(path, columns, np.array([line for line, _ in rows]), decimal_comma=delimiter == SEMICOLON)
+
+
+def _decoded(path: Path) -> str:
+    """The text of a file, which must be UTF-8."""
+    content = read_raw(path)
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        is_wide = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+        line = content.count(b"\n", 0, error.start) + 1
+        got = "UTF-16" if is_wide else f"other bytes in line {line}"
+    else:
+        if "\0" not in text:
+            return text
+        got = "zero bytes, as UTF-16 has them"
+    raise ValueError(f"{path} must be text in UTF-8 (got {got}); save it as UTF-8, which spreadsheets call 'CSV UTF-8'")
+
+
+def _separator(text: str, usual: str) -> str:
+    """What is between the values: semicolons, or what is usual in such files."""
+    if SEMICOLON not in (first := re.split(r"[\r\n]", QUOTED.sub("", text), maxsplit=1)[0]):
+        return usual
+    return max((SEMICOLON, usual), key=lambda each: _fit(text, each)) if usual in first else SEMICOLON  # of equals the first
+
+
+def _fit(text: str, delimiter: str) -> tuple[int, int]:
+    """How many lines have as many values as the first one, and how many these are."""
+    rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+    try:
+        width = len(next(rows))
+        return sum(len(row) == width for row in rows), width
+    except csv.Error:  # of which whoever reads the table hears
+        return 0, 0
 
 
 def is_table(path: Path) -> bool:

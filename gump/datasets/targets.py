@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from gump.datasets.dataset import TASKS
-from gump.datasets.table import MISSING, Table, shown_lines
+from gump.datasets.table import MISSING, Table, parse_number, shown_lines
 
 LOST = 1e-3
 """Which share of their spread the steps of single precision may be before numbers are warned of."""
+
+COMPARISON = "<>~=%≤≥≈‰"
+SEPARATORS = ",' \N{RIGHT SINGLE QUOTATION MARK}\N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}\N{THIN SPACE}"
+"""What may stand with a number in another notation."""
+
+SIGNS = "+-_±.()/*\N{MINUS SIGN}\N{EN DASH}"
+"""What may stand in it, or between several."""
+
+EXPONENT = re.compile(r"(?<=\d)[eE](?=[-+]?\d)")
 
 
 def choose_targets(table: Table, targets: str | Sequence[str] | None, others: Sequence[str | None]) -> list[str]:
@@ -27,7 +37,11 @@ def choose_targets(table: Table, targets: str | Sequence[str] | None, others: Se
     """
     if targets is None:
         return _only_targets(table, others)
-    names = [targets] if isinstance(targets, str) else list(targets)
+    names = [targets] if isinstance(targets, str) else list(targets) if isinstance(targets, Iterable) else [targets]
+    if not all(isinstance(name, str) for name in names):
+        raise ValueError(
+            f"'targets' must be the name of a column or a list of names (got {targets!r}; there are: {table.names(others)})"
+        )
     if not names or len(set(names)) < len(names):
         raise ValueError(f"'targets' must name a column at least, and none twice (got {names})")
     for name in names:
@@ -41,6 +55,14 @@ def choose_targets(table: Table, targets: str | Sequence[str] | None, others: Se
 def _only_targets(table: Table, others: Sequence[str | None]) -> list[str]:
     found = {name: numbers for name in table.columns if name not in others and (numbers := table.numbers(name)) is not None}
     found = {name: numbers for name, numbers in found.items() if not np.isnan(numbers).all()}
+    meant = [
+        name for name in table.columns if name not in others and table.numbers(name) is None and _may_mean_numbers(table, name)
+    ]
+    if found and meant:
+        raise ValueError(
+            f"'targets' must name the columns that are asked for, since beside numbers ({', '.join(map(repr, found))}) {table.path} has "
+            f"what may be such in another notation: {meant[0]!r} has {_first_word(table, meant[0])}"
+        )
     if len(found) == 1 or (found and all(_are_labels(numbers).all() for numbers in found.values())):
         return list(found)
     several = f"{table.path} has several columns of numbers: {', '.join(map(repr, found))}"
@@ -56,7 +78,8 @@ def choose_task(table: Table, targets: Sequence[str], task: str | None) -> str:
     """The given task, or else the one that the values of the targets show.
 
     Zeros and ones are labels (``"binary"``, or ``"multilabel"`` of several columns); fractions, or several columns of other numbers,
-    ``"regression"``; words ``"multiclass"``. Whole numbers in a single column can be classes or counts: that is for the user to say.
+    ``"regression"``; words ``"multiclass"``. Whole numbers in a single column can be classes or counts: that is for the user to say. So can what
+    looks like numbers and cannot be read as such: ``1,200``, ``<5`` or ``5%``.
     """
     if task is not None:
         if task not in TASKS:
@@ -73,6 +96,12 @@ def choose_task(table: Table, targets: Sequence[str], task: str | None) -> str:
             raise ValueError(
                 f"'task' must be given for {targets[0]!r}, of whose values some are numbers and some are not (got {_first_word(table, targets[0])}): "
                 "'multiclass' if these are classes, 'regression' after they are corrected"
+            )
+        if alike := [row for row, cell in enumerate(table.columns[targets[0]]) if _looks_like_numbers(cell)]:
+            raise ValueError(
+                f"'task' must be given for {targets[0]!r}, of whose values some look like numbers in another notation (got "
+                f"{_cell(table, targets[0], alike[0])}): write numbers with a decimal point and nothing else, as 1200 or 0.5, or pass "
+                "task='multiclass' (task = \"multiclass\" in a configuration) if these are names of classes"
             )
         return "multiclass"
     if all(_are_labels(column).all() for column in numbers):
@@ -100,7 +129,10 @@ def answers(table: Table, targets: Sequence[str], task: str) -> np.ndarray:
     for name in targets:
         column = table.numbers(name)
         if column is None:
-            raise ValueError(f"{name!r} must hold numbers for task {task!r} (got {_first_word(table, name)} of {table.path})")
+            raise ValueError(
+                f"{name!r} must hold numbers for task {task!r} (got {_first_word(table, name)} of {table.path}); write them as 1200 or 0.5, "
+                "and leave cells empty that have none"
+            )
         columns.append(column)
     y = np.stack(columns, axis=1)
     missing = np.isnan(y)
@@ -108,8 +140,6 @@ def answers(table: Table, targets: Sequence[str], task: str) -> np.ndarray:
         with np.errstate(over="ignore"):
             infinite = ~missing & ~np.isfinite(y.astype(np.float32))
         _refuse(infinite, lines, targets, f"must be finite in single precision in every line of {table.path} (not so in {{}})")
-        for name, column in zip(targets, y.T, strict=True):
-            _warn_of_lost_digits(table, name, column[~np.isnan(column)])
     else:
         wrong = ~_are_labels(y)
         _refuse(wrong, lines, targets, f"must be 0, 1 or empty in every line of {table.path} for task {task!r} (not so in {{}})")
@@ -118,15 +148,23 @@ def answers(table: Table, targets: Sequence[str], task: str) -> np.ndarray:
     return y.astype(np.float32)
 
 
-def _warn_of_lost_digits(table: Table, name: str, numbers: np.ndarray) -> None:
-    """Warns of numbers whose differences single precision hardly tells, such as total energies."""
-    step, spread = np.spacing(np.float32(np.abs(numbers).max(initial=0))), numbers.std() if numbers.size else 0.0
-    if step > LOST * spread > 0:
-        warnings.warn(
-            f"{name!r} of {table.path} has a spread of {spread:.3g} around {numbers.mean():.6g}, where single precision goes by steps of {step:.2g}; "
-            "subtract a constant from it",
-            stacklevel=3,
-        )
+def warn_of_lost_digits(table: Table, targets: Sequence[str]) -> None:
+    """Warns of numbers whose differences single precision hardly tells, such as total energies.
+
+    Args:
+        table: The table.
+        targets: Names of columns of numbers.
+    """
+    for name in targets:
+        column = table.numbers(name)
+        numbers = np.empty(0) if column is None else column[~np.isnan(column)]
+        step, spread = np.spacing(np.float32(np.abs(numbers).max(initial=0))), numbers.std() if numbers.size else 0.0
+        if step > LOST * spread > 0:
+            warnings.warn(
+                f"{name!r} of {table.path} has a spread of {spread:.3g} around {numbers.mean():.6g}, where single precision goes by steps of "
+                f"{step:.2g}; subtract a constant from it",
+                stacklevel=3,
+            )
 
 
 def _classes(table: Table, name: str) -> np.ndarray:
@@ -156,8 +194,28 @@ def _are_labels(numbers: np.ndarray) -> np.ndarray:
 
 def _first_word(table: Table, name: str) -> str:
     """The first cell of a column that is no number, and its line."""
-    row = next(row for row, cell in enumerate(table.columns[name]) if table.number(cell) is None)
+    return _cell(table, name, next(row for row, cell in enumerate(table.columns[name]) if table.number(cell) is None))
+
+
+def _cell(table: Table, name: str, row: int) -> str:
     return f"{table.columns[name][row]!r} in line {table.lines[row]}"
+
+
+def _looks_like_numbers(cell: str) -> bool:
+    """Whether a cell has digits and nothing else than what stands with them: one number, or several, in whatever notation.
+
+    Example:
+        >>> [_looks_like_numbers(cell) for cell in ("1,200", "<5", "5 %", "1,5e-3", "1-2", "A1", "3-methyl", "-")]
+        [True, True, True, True, True, False, False, False]
+    """
+    rest = set(EXPONENT.sub("", cell)) - set(COMPARISON + SEPARATORS + SIGNS)
+    return bool(rest) and all(letter.isdigit() for letter in rest)
+
+
+def _may_mean_numbers(table: Table, name: str) -> bool:
+    """Whether every cell of a column is empty, a number, or one that is compared or has separators; no dates, and no numbers of registries."""
+    marks = str.maketrans("", "", COMPARISON + SEPARATORS)
+    return all(table.number(cell) is not None or parse_number(cell.translate(marks)) is not None for cell in table.columns[name])
 
 
 def _refuse(wrong: np.ndarray, lines: np.ndarray, targets: Sequence[str], message: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -11,6 +12,7 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
+from gump.datasets import TRANSFER_TASKS, load_tu
 from gump.datasets.cache import to_graphs
 from gump.datasets.molecule import ATOM_SIZES, Molecule, bare_molecule, molecule_arrays, read_molecules
 from gump.datasets.raw import NotHereError
@@ -18,7 +20,7 @@ from gump.datasets.smiles import smiles_column
 from gump.datasets.table import Table, is_table, read_table, shown_lines
 from gump.experiment.config import build
 from gump.experiment.device import fabric_on
-from gump.experiment.find_graphs import find_graphs, is_file
+from gump.experiment.find_graphs import BENCHMARKS, find_graphs, is_file
 from gump.experiment.registry import DATASETS
 from gump.experiment.task import TASKS
 from gump.experiment.trained import AT_ONCE, Trained, load_trained
@@ -126,9 +128,7 @@ def predict_data(weights: Sequence[Path], data: str, smiles: str | None = None, 
             raise ValueError(f"{path} must leave the columns of the answers free (got one called {taken[0]!r}); rename it")
         return Prediction([*table.columns, *panel.columns, REASON], len(table.lines), _about_molecules(panel, table, column))
     if is_table(path):
-        raise ValueError(
-            f"'data' must be graphs like those of {panel.dataset.name}, which the weights were trained on (got '{data}', a table of molecules)"
-        )
+        raise _other_graphs(panel.dataset.name, f"'{data}', a table of molecules")
     graphs = _find_graphs(models[0], data)
     if panel.dataset.level == "node":
         num_vertices = sum(int(graph.num_nodes or 0) for graph in graphs)
@@ -161,6 +161,8 @@ def _find_graphs(model: Trained, data: str) -> Sequence[Data]:
     """The graphs that are asked about; for weights of the TU collection those of a dataset in its format, if it is no file that is meant."""
     settings, name = model.settings["dataset"], data.removeprefix("tu:")
     is_named = name != data
+    if settings["kind"] == "tu" and _is_no_tu(data) and not is_file(data):
+        raise _other_graphs(model.dataset.name, f"'{data}', which is of another kind")
     if settings["kind"] != "tu" or (not is_named and (is_file(data) or Path(data).name != data)):
         return find_graphs(data)
     is_sure = is_named or not Path(data).suffix  # or else it may be a file that is not there
@@ -170,6 +172,17 @@ def _find_graphs(model: Trained, data: str) -> Sequence[Data]:
         if is_sure:
             raise
         return find_graphs(data)
+
+
+def _is_no_tu(name: str) -> bool:
+    """Whether a name stands for graphs that are not of the TU collection."""
+    is_transfer = re.fullmatch(rf"({'|'.join(TRANSFER_TASKS)})-\d+", name)
+    is_benchmark = name in BENCHMARKS and getattr(BENCHMARKS[name], "func", None) is not load_tu
+    return name == "fake" or name.startswith("smiles:") or is_transfer is not None or is_benchmark
+
+
+def _other_graphs(trained_on: str, got: str) -> ValueError:
+    return ValueError(f"'data' must be graphs like those of {trained_on}, which the weights were trained on (got {got})")
 
 
 def _about_graphs(panel: Panel, graphs: Sequence[Data]) -> Iterator[Rows]:

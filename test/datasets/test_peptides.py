@@ -76,7 +76,9 @@ def test_a_molecule_by_itself_is_the_graph_that_the_loader_has(root: Path) -> No
     assert read_smiles("C").edge_index.shape == (2, 0)
 
 
-def test_another_version_of_rdkit_is_another_entry_of_the_cache_and_without_rdkit_any_will_do(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_version_of_rdkit_is_another_entry_of_the_cache_and_without_rdkit_any_will_do(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     load_peptides("functional", root)
     read: list[int] = []
     real = peptides._read

@@ -1,4 +1,5 @@
 import gzip
+import re
 import sys
 import warnings
 from pathlib import Path
@@ -217,8 +218,14 @@ def test_many_lines_are_named_by_the_first_and_their_number(tmp_path: Path) -> N
     path = table(tmp_path / "a.csv", smiles=["C", *["X"] * 8], y=[0.5] * 9)
     with pytest.raises(ValueError, match=r"'X' in line 6, 'X' in line 7 and 3 more, of 9\)"):
         load_smiles(path)
-    with pytest.raises(ValueError, match=r"understands in its column 'smiles' \(got 'X' in line 2"):
-        load_smiles(table(tmp_path / "b.csv", smiles=["X"], y=[0.5]), skip_invalid=True)
+
+
+@pytest.mark.parametrize("skip_invalid", [False, True])
+def test_where_no_molecule_can_be_read_none_is_left_to_skip_to(tmp_path: Path, skip_invalid: bool) -> None:
+    with pytest.raises(
+        ValueError, match=r"in its column 'smiles' \(got 'X' in line 2, of 1\); correct them, or name another .* 'smiles'$"
+    ):
+        load_smiles(table(tmp_path / "b.csv", smiles=["X"], y=[0.5]), skip_invalid=skip_invalid)
 
 
 def test_values_of_molecules_that_are_left_out_do_not_matter(tmp_path: Path) -> None:
@@ -243,6 +250,72 @@ def test_a_number_that_cannot_be_read_makes_no_classes(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"'task' must be given for 'ic50', .* \(got '>100' in line 3\)"):
         load_smiles(path, targets="ic50")
     assert load_smiles(path, targets="ic50", task="multiclass").target_names == ("0.5", "2.5", ">100")
+
+
+@pytest.mark.parametrize(
+    ("ending", "cells", "shown"),
+    [
+        (".tsv", ["1,5", "2,25", "3,5"], "'1,5' in line 2"),
+        (".tsv", ["1,200", "12,000", "3,500"], "'1,200' in line 2"),
+        (".csv", ['"1,200"', '"2,300"', '"3,400"'], "'1,200' in line 2"),
+        (".csv", ["<5", ">10", "n.d."], "'<5' in line 2"),
+        (".csv", ["-", "5%", "7 %"], "'5%' in line 3"),
+        (".csv", ["", "1.2 ± 0.1", "~3"], "'1.2 ± 0.1' in line 3"),
+        (".csv", ["1 200", "1\u202f300", "1'400"], "'1 200' in line 2"),
+        (".tsv", ["1,5e-3", "−1,5E+2", "2–3"], "'1,5e-3' in line 2"),
+    ],
+)
+def test_numbers_in_another_notation_are_classes_only_if_the_task_says_so(
+    tmp_path: Path, ending: str, cells: list[str], shown: str
+) -> None:
+    between = "\t" if ending == ".tsv" else ","
+    path = write(tmp_path / f"a{ending}", f"smiles{between}y", *map(between.join, zip("CNO", cells, strict=True)))
+    with pytest.raises(
+        ValueError,
+        match=rf"'task' must be given for 'y', .* another notation \(got {re.escape(shown)}\): write .* point .* or pass task='multiclass' \(task",
+    ):
+        load_smiles(path, targets="y")
+    if "" not in cells:
+        dataset = load_smiles(path, targets="y", task="multiclass")
+        assert sorted(dataset.target_names) == sorted(cell.strip('"') for cell in cells)
+    with pytest.raises(ValueError, match=r"'y' must hold numbers for task 'regression' .*; write them as 1200 or 0.5"):
+        load_smiles(path, targets="y", task="regression")
+
+
+@pytest.mark.parametrize("cells", [["A1", "B2", "A1"], ["3-methyl", "2-ethyl", "1e"], ["?", "-", "+"], ["5 mM", "E5", "e"]])
+def test_codes_with_digits_and_signs_without_any_are_words(tmp_path: Path, cells: list[str]) -> None:
+    dataset = load_smiles(table(tmp_path / "a.csv", smiles=["C", "N", "O"], y=cells), targets="y")
+    assert (dataset.task, set(dataset.target_names)) == ("multiclass", set(cells))
+
+
+@pytest.mark.parametrize("cells", [["<5", "6.5", ""], ["1,5", "2,5", "3,5"], ["5%", "2%", "1%"]])
+def test_numbers_beside_those_in_another_notation_are_not_taken_for_the_only_ones(tmp_path: Path, cells: list[str]) -> None:
+    path = write(
+        tmp_path / "a.tsv",
+        "smiles\tmass\ty",
+        *(f"{s}\t{i}.5\t{cell}" for i, (s, cell) in enumerate(zip("CNO", cells, strict=True))),
+    )
+    with pytest.raises(
+        ValueError,
+        match=rf"'targets' must name .* beside numbers \('mass'\) .*a.tsv has .* notation: 'y' has '{cells[0]}' in line 2",
+    ):
+        load_smiles(path)
+    assert load_smiles(path, targets="mass").task == "regression"
+
+
+@pytest.mark.parametrize(
+    "cells", [["64-17-5", "50-00-0", "67-56-1"], ["2020-01-31", "31.01.2020", ""], ["1.1.1.1", "x", ""], [""] * 3]
+)
+def test_numbers_of_registries_and_dates_beside_numbers_are_none(tmp_path: Path, cells: list[str]) -> None:
+    assert load_smiles(table(tmp_path / "a.csv", smiles=["C", "N", "O"], cas=cells, y=[0.5, 1, 2])).target_names == ("y",)
+
+
+def test_the_steps_of_single_precision_are_warned_of_once(tmp_path: Path) -> None:
+    path = table(tmp_path / "a.csv", smiles=["C", "N", "O", "O"], y=[-1000000.5, -1000000.75, -1000000, -1000000])
+    for duplicates in ("keep", "first"):
+        with pytest.warns(UserWarning, match="single precision") as warned:
+            load_smiles(path, duplicates=duplicates)
+        assert [(each.filename, "has a spread of" in str(each.message)) for each in warned] == [(__file__, False), (__file__, True)]
 
 
 def test_targets_are_called_as_in_the_file(tmp_path: Path) -> None:
@@ -276,6 +349,8 @@ def test_molecules_are_read_once_for_each_content_column_and_version(tmp_path: P
     assert read == ["smiles", "other"]
     table(path, smiles=MOLECULES[:3], y=[0, 1, 0])
     assert len(load_smiles(path)) == 3
+    monkeypatch.setattr(smiles, "rdkit_version", lambda: None)  # not installed
+    assert len(load_smiles(path)) == len(read) == 3
     monkeypatch.setattr(smiles, "rdkit_version", lambda: "1999.1")
     load_smiles(path)
     load_smiles(path, cache=False)
@@ -294,6 +369,8 @@ def test_molecules_are_read_once_for_each_content_column_and_version(tmp_path: P
         ({"a": [0, 1, 0]}, {"targets": "smiles"}, r"\(got 'smiles'; there are: 'a'\)"),
         ({"a": [0, 1, 0]}, {"targets": ["a", "a"]}, r"'targets' must name a column at least, and none twice \(got \['a', 'a'\]\)"),
         ({"a": [0, 1, 0]}, {"targets": []}, "'targets' must name a column at least"),
+        ({"a": [0, 1, 0]}, {"targets": 0}, r"'targets' must be the name of a column or a list of names \(got 0; there are: 'a'\)"),
+        ({"a": [0, 1, 0]}, {"targets": ["a", 0]}, r"'targets' must be the name of a column or a list of names \(got \['a', 0\]"),
         ({"a": ["", "", "na"]}, {"targets": "a"}, r"'targets' must be columns with values \(got 'a', which is empty in"),
         ({"a": [0.5, 1, "1e60"]}, {}, r"'a' must be finite in single precision in every line of .* \(not so in line 4\)"),
         ({"a": [0.5, "inf", 1]}, {}, r"'a' must be finite in single precision .* \(not so in line 3\)"),
@@ -334,7 +411,12 @@ def test_tables_that_do_not_say_what_is_asked_are_refused(
         (b"smiles,y\n", "must have a first line with names and a line of values at least"),
         (b"", "must have a first line with names and a line of values at least"),
         (b'smiles,y\n"C,1\n', "must be a table with quotes that are closed"),
-        (b"\xff\xfe\x00", "must be text in UTF-8"),
+        (b"\xff\xfe\x00", r"must be text in UTF-8 \(got UTF-16\); save it as UTF-8, which spreadsheets call 'CSV UTF-8'"),
+        (
+            "smiles,y\nC,1.5\n".encode("utf-16-le"),
+            r"must be text in UTF-8 \(got zero bytes, as UTF-16 has them\); save it as UTF-8",
+        ),
+        ("smiles,y\nC,1.5\nN,ü\n".encode("latin-1"), r"must be text in UTF-8 \(got other bytes in line 3\); save it as UTF-8"),
         ("smiles,y\nC\u2212,1.5\n".encode(), "must have molecules that RDKit understands"),
         (b"smiles,y\nC C(,1.5\n", "must have molecules that RDKit understands"),
         (b"smiles,y\nC,1_0.5\n", r"has no other column of numbers: 'y' has '1_0\.5' in line 2"),

@@ -315,6 +315,26 @@ def test_a_folder_in_the_format_of_tu_is_read_as_that_of_the_training(tmp_path: 
             rows_of([weights], name)
 
 
+@pytest.mark.parametrize("name", ["smiles:CCO", "smiles:C/C=C/C", "fake", "Ring-20", "Cora", "ogbg-molhiv"])
+def test_weights_of_the_tu_collection_take_no_names_of_other_graphs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr("gump.datasets.raw.urllib.request.urlopen", lambda *_, **__: pytest.fail("asks the network"))
+    weights = untrained(tmp_path / "w.pt", fake_dataset(), {"kind": "tu", "name": "MUTAG"})
+    with pytest.raises(
+        ValueError, match=rf"'data' must be graphs like those of fake, .* \(got '{name}', which is of another kind\)"
+    ):
+        rows_of([weights], name)
+
+
+def test_cells_stay_as_they_are_and_answers_have_a_decimal_point(tmp_path: Path) -> None:
+    weights, table = of_molecules(tmp_path / "w.pt", "half"), tmp_path / "new.csv"
+    table.write_text("smiles;mass\nCCO;46,07\n;\nCN;31,06\n")
+    rows = rows_of([weights], str(table))
+    assert [row["mass"] for row in rows] == ["46,07", "31,06"], "and no row for the empty line"
+    assert close(numbers_of(rows, "predicted_"), load_trained(weights)(graphs_of(["CCO", "CN"])))
+
+
 def test_what_cannot_be_asked_is_refused(tmp_path: Path) -> None:
     (tmp_path / "new.csv").write_text("smiles\nCCO\n")
     (tmp_path / "taken.csv").write_text("smiles,predicted_half\nCCO,1\n")
