@@ -47,8 +47,8 @@ def cached(
         settings: What else the arrays depend on.
         files: The raw files.
         build: Reads and checks them.
-        reader: The version of what reads the files, each of which has an entry of its own; ``None`` where it is not installed, so that an entry of any
-            version will do.
+        reader: The version of what reads the files, each of which has an entry of its own; ``None`` where it is not installed, so that any
+            entry will do.
     """
     if cache is False:
         return build()

@@ -71,8 +71,8 @@ def load_smiles(
         skip_invalid: Whether to leave out, with a warning, what RDKit cannot read; otherwise it is an error.
         duplicates: What to do with molecules that stand in several lines, which are those with equal canonical SMILES: ``"keep"`` all lines; keep the
             ``"first"`` of each, of those with the fewest missing values, whatever the others say; or ``"refuse"`` such a table.
-        cache: As for :func:`load_tu`. Another version of RDKit makes another entry, since it may see molecules otherwise; where there is no RDKit, any
-            entry will do.
+        cache: As for :func:`load_tu`. Another version of RDKit makes another entry, since it may see molecules otherwise; where there is no
+            RDKit, any entry will do.
     """
     check_duplicates(duplicates)
     path = Path(path).expanduser()
