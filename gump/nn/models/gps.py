@@ -135,7 +135,7 @@ class GPS(torch.nn.Module):
         """
         given = local_arguments(self.conv, self.edge_dim, x, edge_index, edge_weight, edge_attr)
         x = self.encoder(x)
-        for layer in self.layers:
+        for layer in self.layers if x.size(0) else ():  # which cannot lay no vertices out for attention
             x = layer(x, batch=batch, **given)
         return x if self.lin is None else self.lin(x)
 

@@ -236,6 +236,14 @@ def test_padding_that_a_mask_leaves_out_makes_no_difference_in_training(name: st
     torch.testing.assert_close(dict(other.named_buffers()), dict(model.named_buffers()))
 
 
+@pytest.mark.parametrize("name", [name for name in MODELS if name not in OF_PATCHES])
+@pytest.mark.parametrize("training", [True, False])
+def test_a_graph_without_vertices_has_no_answers(name: str, training: bool) -> None:
+    data = Data(x=torch.empty(0, 3).double(), edge_index=EMPTY.clone(), mark=torch.empty(0, dtype=torch.long), num_nodes=0)
+    model, data = model_of(name).train(training), PREPARE.get(name, lambda d: d)(data)
+    assert model(**inputs(model, data)).shape == (0, model.out_channels)
+
+
 @EVERY_MODEL
 def test_edges_matter(name: str) -> None:
     data = graph_of(name, "grid")
