@@ -9,8 +9,9 @@ from fake_configs import tiny_tables
 from gump.datasets import fake_dataset
 from gump.experiment.config import make_configs
 from gump.experiment.preprocess import TransformedGraphs, prepare
-from gump.experiment.protocol import Folds, Fresh, Official
+from gump.experiment.protocol import PROTOCOLS, Folds, Fresh, Official
 from gump.experiment.splits import Splits
+from gump.report.statistics import FIXED
 
 
 def test_a_split_is_the_protocols_and_its_parts_have_these_sizes() -> None:
@@ -20,6 +21,16 @@ def test_a_split_is_the_protocols_and_its_parts_have_these_sizes() -> None:
         assert all(a.equal(b) for a, b in zip(splits[index], protocol.split(dataset, index), strict=True))
         assert splits.sizes(index) == tuple(part.numel() for part in splits[index])
     assert sum(splits.sizes(0)) == len(dataset)
+
+
+@pytest.mark.parametrize("kind", PROTOCOLS)
+def test_a_split_that_all_runs_have_is_a_part_of_the_data_and_known_to_reports(kind: str) -> None:
+    level = "link" if kind == "links" else "graph"
+    split = {"train": torch.arange(8), "val": torch.arange(8, 14), "test": torch.arange(14, 20)}
+    dataset = dataclasses.replace(fake_dataset(level=level), split=split)
+    splits = Splits(dataclasses.replace(dataset, scaffolds=torch.arange(20)), PROTOCOLS[kind](num_runs=2))
+    is_fixed = all(a.equal(b) for a, b in zip(splits[0], splits[1], strict=True))
+    assert is_fixed == ("split" in splits.made_on) == (kind in FIXED)
 
 
 def test_targets_have_a_row_for_each_graph() -> None:
