@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -10,6 +11,7 @@ from torch_geometric.nn.inits import reset
 from torch_geometric.nn.resolver import activation_resolver, normalization_resolver
 
 from gump.nn.arguments import check_counts
+from gump.nn.linear import is_hooked
 
 
 def signed_sqrt(x: Tensor, eps: float = 1e-6) -> Tensor:
@@ -153,10 +155,10 @@ class GRITConv(torch.nn.Module):
             degree: The degree of every vertex in the graph.
         """
         source, target = pair_index
-        (weight_w, weight_b), (bias_w, bias_b) = self.lin_pair.weight.chunk(2), self.lin_pair.bias.chunk(2)
+        of_pairs = self._of_pairs(pair_attr)
         query, key = self.lin_query(x).index_select(0, target), self.lin_key(x).index_select(0, source)
-        e = signed_sqrt(query.add_(key) * torch.nn.functional.linear(pair_attr, weight_w, bias_w))
-        e = self.act(e.add_(torch.nn.functional.linear(pair_attr, weight_b, bias_b)))  # [num_pairs, channels]
+        e = signed_sqrt(query.add_(key) * next(of_pairs))
+        e = self.act(e.add_(next(of_pairs)))  # [num_pairs, channels]
         out = self._attend(self.lin_value(x), e, source, target)
         out = self.lin_out(self.dropout(out.flatten(1)))
         scale = self.degree_scale[0] + torch.log1p(degree.to(x.dtype)).unsqueeze(-1) * self.degree_scale[1]
@@ -165,6 +167,14 @@ class GRITConv(torch.nn.Module):
         if self.lin_pair_out is not None and self.pair_norm is not None:
             pair_attr = self.pair_norm(pair_attr + self.lin_pair_out(self.dropout(e)))
         return x, pair_attr
+
+    def _of_pairs(self, pair_attr: Tensor) -> Iterator[Tensor]:
+        """What states of pairs multiply with, then what they add: one after the other, as memory is scarce, unless the layer has hooks."""
+        if is_hooked(self.lin_pair):
+            yield from self.lin_pair(pair_attr).chunk(2, dim=-1)
+            return
+        for weight, bias in zip(self.lin_pair.weight.chunk(2), self.lin_pair.bias.chunk(2), strict=True):
+            yield torch.nn.functional.linear(pair_attr, weight, bias)
 
     def _attend(self, value: Tensor, e: Tensor, source: Tensor, target: Tensor) -> Tensor:
         """Averages over the sources of every target what they and the pairs have to say."""

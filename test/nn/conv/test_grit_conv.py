@@ -2,6 +2,7 @@ import math
 
 import pytest
 import torch
+from torch.nn.utils.prune import random_unstructured, remove
 
 from gump.nn.conv.grit_conv import GRITConv, signed_sqrt
 
@@ -99,6 +100,23 @@ def test_a_layer_that_does_not_update_pairs_returns_them_as_they_were() -> None:
     e = torch.randn(9, 8)
     assert conv(torch.randn(3, 8), dense_pairs(3), e, torch.ones(3))[1] is e
     assert len(list(conv.parameters())) < len(list(GRITConv(8, 2).parameters()))
+
+
+@pytest.mark.parametrize("layer", ["lin_query", "lin_key", "lin_value", "lin_pair", "lin_out", "lin_pair_out"])
+def test_a_pruned_layer_learns_and_what_was_pruned_does_not(layer: str) -> None:
+    torch.manual_seed(0)
+    conv = GRITConv(8, 2).double()
+    pruned = random_unstructured(getattr(conv, layer), "weight", 0.5)
+    arguments = torch.randn(5, 8).double(), dense_pairs(5), torch.randn(25, 8).double(), torch.ones(5)
+    for _ in range(2):  # a pruned weight is computed anew when the layer is called
+        new_x, new_e = conv(*arguments)
+        (new_x.sin().sum() + new_e.sin().sum()).backward()
+    assert not pruned.weight_orig.grad[pruned.weight_mask == 0].any()
+    assert pruned.weight_orig.grad[pruned.weight_mask == 1].all()
+    remove(pruned, "weight")
+    plain = conv(*arguments)
+    assert (plain[0] - new_x).abs().max() < 1e-12
+    assert (plain[1] - new_e).abs().max() < 1e-12
 
 
 def test_heads_must_divide_channels() -> None:
