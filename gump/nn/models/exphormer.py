@@ -129,7 +129,7 @@ class Exphormer(torch.nn.Module):
         given = local_arguments(self.conv, self.edge_dim, x, edge_index, edge_weight, edge_attr)
         h = self.encoder(x)
         if self.virtual_node is not None:
-            num_graphs = 1 if batch is None else int(batch.max()) + 1 if ptr is None else ptr.numel() - 1
+            num_graphs = 1 if batch is None or batch.numel() == 0 else int(batch.max()) + 1 if ptr is None else ptr.numel() - 1
             virtual = self.virtual_node.weight.repeat(num_graphs, 1)
         else:
             virtual = h.new_empty(0, self.hidden_channels)

@@ -119,6 +119,11 @@ def test_the_number_of_graphs_may_be_told() -> None:
     assert torch.equal(told, run(model, batch))
 
 
+def test_a_batch_of_graphs_without_vertices_has_no_answers() -> None:
+    batch = Batch.from_data_list([graph(NO_EDGES, 0), graph(NO_EDGES, 0)])
+    assert run(Exphormer(3, 8, 2).double(), batch).shape == (0, 8)
+
+
 def test_dropout_acts_in_training_only() -> None:
     data, model = graph(*random_graph(0)), Exphormer(3, 8, 1, norm=None, dropout=0.5).double()
     assert not torch.equal(run(model, data), run(model, data))
