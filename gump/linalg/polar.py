@@ -52,8 +52,9 @@ def polar_factor(
             + \tfrac{3}{8} \mathbf{X}_t (\mathbf{X}_t^{\top} \mathbf{X}_t)^2.
 
     A small singular value grows by 15/8 a step, so ten steps bring it to one only from about :math:`10^{-2}`, and a zero stays zero:
-    :func:`unitarity_error` says what is left. The backward is exact for the iterate that was returned, converged or not: it goes
-    back through the steps, which it makes again.
+    :func:`unitarity_error` says what is left. Rounding in the place of a zero grows alike. So where rows are equal but for rounding, the
+    iterate follows permutations to some 1e-5 in single precision after ten steps, and after thirty not at all. The backward is exact for the
+    iterate that was returned, converged or not: it goes back through the steps, which it makes again.
 
     Both keep at most two matrices per block for the backward, however many steps there were, and both are differentiable once.
 

@@ -70,7 +70,8 @@ class Coin(torch.nn.Module):
     0.9); a vertex with one neighbor always reflects with :math:`+1`; and equivariance holds when rows and columns are permuted
     together, as a relabeling of the graph does, not separately as in the paper's Proposition 2. On blocks without full rank, which two
     neighbors with equal features already cause, the exact projection is orthogonal but not equivariant, and Newton-Schulz is
-    equivariant but not orthogonal.
+    equivariant but not orthogonal; after so many steps that rounding has grown to order one it is not equivariant either, see
+    :func:`gump.linalg.polar_factor`.
 
     **Hubs.** A block costs :math:`d^2` in memory and :math:`d^3` in time. Vertices of more than ``max_block`` neighbors get the bounded coin
     in closed form instead, see :func:`gump.linalg.low_rank_polar`, for :math:`O(d k^2)`. That needs scores of some rank :math:`k`, which

@@ -146,6 +146,18 @@ def test_separate_permutations_of_rows_and_columns_commute_with_it_at_full_rank(
     torch.testing.assert_close(permuted, polar_factor(blocks, **MODES[mode])[:, rows][:, :, columns], rtol=0, atol=1e-13)
 
 
+@pytest.mark.parametrize("d", [3, 6])
+def test_what_rounding_makes_of_ties_is_small_after_ten_steps_and_large_after_thirty(d):
+    blocks = tied(d).float()
+    rounded = blocks * (1 + torch.finfo(torch.float32).eps * normal(100, d, d, seed=1).float())
+
+    def error(**settings):
+        return float((polar_factor(blocks, **settings) - polar_factor(rounded, **settings)).abs().amax((-2, -1)).median())
+
+    assert error(num_steps=10) < 1e-4
+    assert error(num_steps=30) > 1e-2
+
+
 @pytest.mark.parametrize("settings", [{}, {"bounds": BOUNDS}, {"num_steps": 1}, {"num_steps": 40}])
 def test_two_matrices_per_block_are_kept_however_many_steps_there_were(settings):
     blocks, kept = spread(6).requires_grad_(), {}
