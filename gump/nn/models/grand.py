@@ -146,8 +146,13 @@ class GRAND(torch.nn.Module):
 
     def _with_loops(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None) -> tuple[Tensor, Tensor]:
         """Appends a self-loop for every vertex; those that are there already are silenced. Returns the edges and what is added to scores."""
-        bias = torch.zeros_like(edge_index[0], dtype=x.dtype) if edge_weight is None else edge_weight.reshape(-1).to(x.dtype).log()
-        bias = torch.where(edge_index[0] == edge_index[1], -torch.inf, bias)
+        silent = edge_index[0] == edge_index[1]
+        bias = torch.zeros_like(edge_index[0], dtype=x.dtype)
+        if edge_weight is not None:
+            weight = edge_weight.reshape(-1).to(x.dtype)
+            silent = silent | (weight == 0)
+            bias = torch.where(silent, 1, weight).log()  # the logarithm of zero has no gradient
+        bias = torch.where(silent, -torch.inf, bias)
         loops = torch.arange(x.size(0), device=x.device)
         return torch.cat([edge_index, loops.expand(2, -1)], dim=1), torch.cat([bias, torch.zeros_like(loops, dtype=x.dtype)])
 

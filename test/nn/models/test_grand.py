@@ -46,6 +46,20 @@ def test_attention_is_its_formula_and_its_rows_sum_to_one(name: str, weighted: b
     assert attention.min() >= 0
 
 
+def test_an_edge_of_weight_zero_is_no_edge_and_leaves_every_gradient_finite() -> None:
+    x, edge_index = setting("random")
+    weight = torch.rand(edge_index.size(1), dtype=torch.float64) + 0.5
+    weight[::3] = 0
+    weight.requires_grad_()
+    model = GRAND(8, 8, 2).double()
+    out = model(x, edge_index, edge_weight=weight)
+    keep = weight != 0
+    assert (out - model(x, edge_index[:, keep], edge_weight=weight[keep])).abs().max() < 1e-12
+    out.sin().sum().backward()
+    assert weight.grad.isfinite().all()
+    assert weight.grad[keep].abs().max() > 0
+
+
 @pytest.mark.parametrize("name", GRAPHS)
 @pytest.mark.parametrize("linear", [True, False])
 @pytest.mark.parametrize("method", ["euler", "rk4"])
