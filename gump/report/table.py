@@ -99,7 +99,7 @@ def _row(group: list[Record], found: Label) -> dict[str, Any]:
         "select": ", ".join(dict.fromkeys(record.select for record in group)),
         "num_runs": summary.num_runs,
         "num_diverged": summary.num_diverged,
-        "num_planned": first.settings.get("protocol", {}).get("num_runs") or math.nan,
+        "num_planned": max(r.settings.get("protocol", {}).get("num_runs") or 0 for r in group) or math.nan,
     }
     for rule in COLUMNS:
         estimate = summary.estimates.get(rule)
@@ -202,7 +202,7 @@ def _notes(group: Sequence[Record]) -> list[str]:
     notes += [f"Run {r.index} diverged{': ' + r.note.strip() if r.note.strip() else ''}." for r in group if r.status == "diverged"]
     if (published := group[0].published).get("value") is None and published.get("source"):
         notes.append(f"Published: {published['source']}.")
-    if other := sorted({key for r in group[1:] for key in differing(group[0].settings, r.settings)}):
+    if other := sorted({key for r in group[1:] for key in differing(group[0].settings, r.settings)} - {"protocol.num_runs"}):
         notes.append(f"The runs were not all made with the same settings: {', '.join(other)} differ.")
     if len({json.dumps(r.published, sort_keys=True) for r in group}) > 1:
         notes.append("The runs do not carry the same published number; that of the first one is shown.")

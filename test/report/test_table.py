@@ -223,6 +223,14 @@ def test_notes_tell_what_the_records_give_away(runs: Any) -> None:
     ]
 
 
+def test_runs_that_were_made_when_fewer_were_planned_are_like_the_others(runs: Any) -> None:
+    records = runs([0.9, 0.8])
+    for record, number in zip(records, (10, 2), strict=True):
+        record.settings = {**record.settings, "protocol": {**record.settings["protocol"], "num_runs": number}}
+    row = table(records).iloc[0]
+    assert (row["num_planned"], row["notes"]) == (10, [])
+
+
 def test_a_source_without_a_number_is_a_note(runs: Any) -> None:
     row = table(runs([0.9], published={"source": "a figure"})).iloc[0]
     assert (row["source"], row["verdict"], row["notes"]) == ("", "", ["Published: a figure."])
