@@ -158,7 +158,7 @@ def _speaks() -> bool:
 def _print_summary(records: list[Record]) -> None:
     """One line per configuration: what its runs reached on the test set, by the rule that it names and by all three."""
     from gump.report.layout import measured
-    from gump.report.statistics import COLUMNS, Summary
+    from gump.report.statistics import COLUMNS, Summary, without_measure
 
     groups: dict[tuple[str, str], dict[int, Record]] = {}
     for record in records:
@@ -168,6 +168,8 @@ def _print_summary(records: list[Record]) -> None:
         found, first = Summary.of(list(group.values())).estimates, next(iter(group.values()))
         cells = [measured(found[rule].mean, first.metric) if rule in found else "-" for rule in COLUMNS]
         value = first.published.get("value", "-")
+        if reason := without_measure(list(group.values())):
+            typer.echo(f"{first.title}: {reason}", err=True)
         least = min((found[rule].num_runs if rule in found else 0 for rule in COLUMNS), default=0)
         runs = (
             f"{least} of {len(group)}" if least < len(group) else f"{least}"

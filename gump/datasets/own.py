@@ -41,8 +41,8 @@ def load_own(path: str | os.PathLike[str]) -> Data:
     - ``.npz``: an array ``edge_index`` of shape ``[2, num_edges]`` and, if there are vertex features, ``x`` with a row for each vertex.
 
     The graph is undirected: every edge is listed once in each orientation, whichever the file has. Self-loops are removed and repeated edges
-    merged. There are as many vertices as rows of ``x``, or else one more than the largest number that occurs. Weights and attributes of
-    edges are not read. Without ``x`` in the file there is none in the result.
+    merged. There are as many vertices as rows of ``x``, or else one more than the largest number that occurs, and a
+    warning says which numbers do not. Weights and attributes of edges are not read. Without ``x`` in the file there is none in the result.
 
     Args:
         path: The file.
@@ -68,8 +68,22 @@ def load_own(path: str | os.PathLike[str]) -> Data:
         raise ValueError(f"{path} must have at most {MAX_NODES:,} vertices (got {num_nodes:,}); number them from zero without gaps")
     edge_index = to_undirected(remove_self_loops(torch.from_numpy(edges))[0], num_nodes=num_nodes)
     if x is None:
+        _warn_of_gaps(path, edges, num_nodes)
         return Data(edge_index=edge_index, num_nodes=num_nodes)
     return Data(x=torch.from_numpy(x), edge_index=edge_index)
+
+
+def _warn_of_gaps(path: Path, edges: np.ndarray, num_nodes: int) -> None:
+    """Warns of vertices that nothing but larger numbers tells of, such as the first where a file counts from one."""
+    found = np.zeros(num_nodes, dtype=bool)
+    found[edges] = True
+    if not found.all():
+        missing = np.flatnonzero(~found)
+        which = f"{missing[0]}" if missing.size == 1 else f"{missing[0]} and {missing.size - 1:,} more"
+        warnings.warn(
+            f"{path} leaves out {which} of the numbers from 0 to {num_nodes - 1:,}: these count as vertices without edges",
+            stacklevel=3,
+        )
 
 
 def _from_text(path: Path) -> np.ndarray:

@@ -55,7 +55,8 @@ def load_smiles(
 
     Labels and regressands that are missing (an empty cell, or ``NaN``) count for nothing in loss and measure; classes must be known. Classes are
     numbered in the order of their numbers or of the alphabet. Regressands stay in the unit of the file; of several columns, those whose numbers
-    are large weigh more in loss and measure, unless they are scaled before. ``lines`` of what is returned says which line of the file each graph is.
+    are large weigh more in the measure, unless they are scaled before, while in the loss that :mod:`gump.experiment` trains by all weigh alike.
+    ``lines`` of what is returned says which line of the file each graph is.
 
     The first call takes longest, for RDKit has to read the molecules; later ones read the cache.
 

@@ -232,9 +232,10 @@ def _check_width(model: Mapping[str, Any], answers: bool) -> None:
 
 
 def made_by(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings that a run depends on: all but what it is called and which of its epochs counts."""
+    """The settings that a run depends on: all but what it is called, how many there are with it, and which of its epochs counts."""
     train = {key: value for key, value in settings.get("train", {}).items() if key != "select"}
-    return {key: value for key, value in settings.items() if key != "title"} | {"train": train}
+    protocol = {key: value for key, value in settings.get("protocol", {}).items() if key != "num_runs"}
+    return {key: value for key, value in settings.items() if key != "title"} | {"train": train, "protocol": protocol}
 
 
 def side_by_side(settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -109,16 +109,23 @@ class RecordFolder:
     def settle(self, config: Config, index: int, record: Record) -> Record:
         """Brings the record of a finished run up to date, and removes the checkpoint that the run may have left.
 
-        What it is called, beside which published number it stands, and by which rule its epoch is selected is for the configuration to say, as
-        it is now.
+        What it is called, beside which published number it stands, by which rule its epoch is selected and how many runs there are to be is for
+        the configuration to say, as it is now.
         """
         tidy(self.path(config, index).with_suffix(".ckpt"))
-        said = record.settings.get("title"), record.select, record.published
-        now = config.settings.get("title"), config.training.select, json.loads(json.dumps(config.published))
+        num_runs = config.protocol.num_runs
+        said = (
+            record.settings.get("title"),
+            record.select,
+            record.published,
+            record.settings.get("protocol", {}).get("num_runs", num_runs),
+        )
+        now = config.settings.get("title"), config.training.select, json.loads(json.dumps(config.published)), num_runs
         if not differences(list(said), list(now)):
             return record
         settings = {key: value for key, value in record.settings.items() if key != "title"}
         settings["train"] = settings.get("train", {}) | {"select": now[1]}
+        settings["protocol"] = settings.get("protocol", {}) | {"num_runs": num_runs}
         titled = ({"title": now[0]} if now[0] else {}) | settings
         return Record.load(dataclasses.replace(record, settings=titled, published=now[2]).save(self.root))
 

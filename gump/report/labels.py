@@ -6,7 +6,7 @@ import json
 import re
 import shlex
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from gump.record import Record, format_indices
@@ -173,6 +173,40 @@ def _file(data: dict[str, Any]) -> str:
     """What data of the user's own are called: their file, without folder and ending."""
     name = re.split(r"[/\\]", str(data.get("path") or ""))[-1]
     return re.sub(r"\.[a-z]+(\.gz)?$", "", name, flags=re.IGNORECASE)
+
+
+def longer_names(records: Sequence[Record]) -> list[str]:
+    """What the datasets of records are called beside each other: files of one name that hold different data have as many folders before it as tell
+    them apart, or else their endings, too.
+
+    Example:
+        >>> from gump.record import Record
+        >>> made = {"a/new.csv": "11", "b/new.csv": "22", "b/new.tsv": "11"}
+        >>> records = [Record("x", 0, {"dataset": {"path": path}}, "mae", provenance={"data": data}) for path, data in made.items()]
+        >>> longer_names(records[:2]), longer_names(records[1:]), longer_names(records[::2])
+        (['a/new', 'b/new'], ['b/new.csv', 'b/new.tsv'], ['new', 'new'])
+    """
+    names = [label(record).dataset for record in records]
+    data: dict[str, dict[str, set[str]]] = {}
+    files = [str((record.settings.get("dataset") or {}).get("path") or "") for record in records]
+    for name, file, record in zip(names, files, records, strict=True):
+        if file:
+            data.setdefault(name, {}).setdefault(file, set()).add(str(record.provenance.get("data") or file))
+    longer = {name: _told_apart(name, found) for name, found in data.items()}
+    return [longer.get(name, {}).get(file, name) for name, file in zip(names, files, strict=True)]
+
+
+def _told_apart(name: str, data: Mapping[str, set[str]]) -> dict[str, str]:
+    """Names of those files, of several of one name, whose data none of the others has."""
+    alone = [file for file in data if not any(data[file] & data[other] for other in data if other != file)]
+    folders = {file: re.split(r"[/\\]", file)[:-1] for file in alone}
+    if len(data) == 1:
+        return {}
+    for depth in range(1, max(map(len, folders.values()), default=0) + 1):
+        longer = {file: "/".join([*folders[file][-depth:], name]) for file in alone}
+        if len(set(longer.values())) == len(longer):
+            return longer
+    return {file: name.replace(_file({"path": file}), file, 1) for file in alone}
 
 
 def _without_dataset(stem: str, data: dict[str, Any]) -> str:

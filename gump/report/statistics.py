@@ -190,6 +190,22 @@ def value_at(record: Record, rule: str, part: str = TEST) -> float | None:
     return None if value is None or not math.isfinite(value) else unit(record.metric) * value
 
 
+def without_measure(records: Sequence[Record]) -> str:
+    """Why runs of one configuration have no number on their test sets although they are finished; empty if all have one.
+
+    Example:
+        >>> from gump.record import Record
+        >>> runs = [Record("mine", i, {}, "auroc", results={"loss": {"epoch": 1, "test": test}}) for i, test in enumerate((0.9, None))]
+        >>> without_measure(runs)
+        '1 of 2 runs has no number: what is known of its test set is of one class, or nothing'
+    """
+    finished = [record for record in records if record.status == "finished" and results_at(record, SELECTED)]
+    if not (count := sum(value_at(record, SELECTED) is None for record in finished)):
+        return ""
+    whose = "has no number: what is known of its test set" if count == 1 else "have no number: what is known of their test sets"
+    return f"{count} of {len(records)} runs {whose} is {'of one class, or nothing' if records[0].metric != 'mae' else 'nothing'}"
+
+
 def results_at(record: Record, rule: str) -> dict[str, float]:
     """What a record holds under a rule; nothing if the run left nothing there."""
     return record.results.get(resolve(record, rule), {})

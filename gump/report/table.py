@@ -12,8 +12,8 @@ from typing import Any
 import pandas as pd
 
 from gump.record import Record, parse_indices
-from gump.report.labels import Label, command, label
-from gump.report.statistics import COLUMNS, SELECTED, Summary
+from gump.report.labels import Label, command, label, longer_names
+from gump.report.statistics import COLUMNS, SELECTED, Summary, without_measure
 from gump.report.sweep import find_points
 
 
@@ -99,7 +99,7 @@ def _row(group: list[Record], found: Label) -> dict[str, Any]:
         "select": ", ".join(dict.fromkeys(record.select for record in group)),
         "num_runs": summary.num_runs,
         "num_diverged": summary.num_diverged,
-        "num_planned": first.settings.get("protocol", {}).get("num_runs") or math.nan,
+        "num_planned": max(r.settings.get("protocol", {}).get("num_runs") or 0 for r in group) or math.nan,
     }
     for rule in COLUMNS:
         estimate = summary.estimates.get(rule)
@@ -155,8 +155,9 @@ def _published_entry(entry: Any, name: str) -> dict[str, Any]:
 
 
 def labels_of(records: Sequence[Record]) -> list[Label]:
-    """What the rows are called, given a record of each: methods that would otherwise be one row have the base GNN added, or else the file's name."""
-    labels = [label(record) for record in records]
+    """What the rows are called, given a record of each: methods that would otherwise be one row have the base GNN added, or else the file's name;
+    tables of molecules that would be one dataset, though they are several, have folders added."""
+    labels = [found._replace(dataset=name) for found, name in zip(map(label, records), longer_names(records), strict=True)]
     bases: dict[tuple[str, str], set[str]] = {}
     for found in labels:
         bases.setdefault((found.table, found.method), set()).add(found.base)
@@ -200,9 +201,11 @@ def _notes(group: Sequence[Record]) -> list[str]:
     """What has to be said beside a row, with what the records themselves give away."""
     notes = list(dict.fromkeys(r.note.strip() for r in group if r.note.strip() and r.status != "diverged"))
     notes += [f"Run {r.index} diverged{': ' + r.note.strip() if r.note.strip() else ''}." for r in group if r.status == "diverged"]
+    if reason := without_measure(group):
+        notes.append(f"{reason}.")
     if (published := group[0].published).get("value") is None and published.get("source"):
         notes.append(f"Published: {published['source']}.")
-    if other := sorted({key for r in group[1:] for key in differing(group[0].settings, r.settings)}):
+    if other := sorted({key for r in group[1:] for key in differing(group[0].settings, r.settings)} - {"protocol.num_runs"}):
         notes.append(f"The runs were not all made with the same settings: {', '.join(other)} differ.")
     if len({json.dumps(r.published, sort_keys=True) for r in group}) > 1:
         notes.append("The runs do not carry the same published number; that of the first one is shown.")

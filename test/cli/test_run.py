@@ -187,7 +187,9 @@ def test_a_mean_over_fewer_runs_says_so(capsys: pytest.CaptureFixture[str]) -> N
     settings = {"dataset": {"kind": "smiles"}, "train": {"select": "last"}}
     scores = [{"epoch": 1, "test": value} for value in (0.25, None, None)]  # two test sets have one class only
     _print_summary([Record("mine", i, settings, "auroc", results=dict.fromkeys(RULES, score)) for i, score in enumerate(scores)])
-    assert "mine\t\t1 of 3\tauroc\tlast\t25.00" in capsys.readouterr().out
+    said = capsys.readouterr()
+    assert "mine\t\t1 of 3\tauroc\tlast\t25.00" in said.out
+    assert said.err.startswith("mine: 2 of 3 runs have no number: what is known of their test sets is of one class")
     errors = {rule: {"epoch": 1, "test": 1.23456e-7} for rule in RULES}
     _print_summary([Record("mine", 0, settings, "mae", higher_is_better=False, results=errors)])
     assert "mine\t\t1\tmae\tlast\t1.2346e-07" in capsys.readouterr().out

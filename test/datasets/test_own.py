@@ -25,6 +25,16 @@ def test_self_loops_go_and_their_vertices_stay(tmp_path: Path) -> None:
     assert (data.edge_index.tolist(), data.num_nodes) == ([[0, 1], [1, 0]], 5)
 
 
+def test_numbers_that_are_left_out_are_warned_of(tmp_path: Path) -> None:
+    with pytest.warns(
+        UserWarning, match=r"one\.txt leaves out 0 of the numbers from 0 to 2: these count as vertices without edges"
+    ):
+        assert load_own(write(tmp_path / "one.txt", "1 2\n")).num_nodes == 3
+    np.savez(tmp_path / "gaps.npz", edge_index=np.array([[0], [2000]]))
+    with pytest.warns(UserWarning, match=r"gaps\.npz leaves out 1 and 1,998 more of the numbers from 0 to 2,000"):
+        load_own(tmp_path / "gaps.npz")
+
+
 @pytest.mark.parametrize("dtype", [np.float64, np.int32, bool])
 def test_arrays_bring_features_and_vertices_without_edges(tmp_path: Path, dtype: type) -> None:
     x = np.eye(4).astype(dtype)

@@ -114,6 +114,17 @@ def test_another_rule_of_selection_trains_nothing_and_is_that_of_the_record_from
     assert first == again
 
 
+def test_more_runs_than_before_leave_those_that_are_there(tmp_path: Path) -> None:
+    watched: list[int] = []
+    runner = Runner(tmp_path, watches=[counted(watched)])
+    few, more = (make_configs("test/tiny", tiny_tables(protocol={"num_runs": number}))[0] for number in (1, 2))
+    [first] = runner.run(few)
+    found = list(runner.run(more))
+    assert (len(watched), [record.settings["protocol"]["num_runs"] for record in found]) == (6, [2, 2])
+    assert (found[0].results, found[0].provenance, found[0].cost) == (first.results, first.provenance, first.cost)
+    assert Record.load(runner.folder.path(more, 0)) == found[0]
+
+
 @pytest.mark.parametrize("title", ["another", ""])
 def test_title_and_published_number_are_as_the_configuration_has_them_now(title: str, tmp_path: Path) -> None:
     watched: list[int] = []

@@ -1,3 +1,4 @@
+import dataclasses
 import math
 from typing import Any
 
@@ -221,6 +222,33 @@ def test_notes_tell_what_the_records_give_away(runs: Any) -> None:
         "Some runs were made with changes that were not committed.",
         "Some runs were made by more than one commit: 0123456 from epoch 1, 9876543 from epoch 94.",
     ]
+
+
+def test_tables_of_one_name_in_several_folders_are_several_datasets(runs: Any) -> None:
+    here, there = ({"kind": "smiles", "path": f"{folder}/train.csv", "targets": "y"} for folder in ("solubility", "toxicity"))
+    records = runs([0.1, 0.2], name="a", dataset=here, metric="mae", higher_is_better=False, provenance={"data": "11"})
+    records += runs([0.1, 0.2], name="b", dataset=there, metric="mae", higher_is_better=False, provenance={"data": "22"})
+    frame = table(records)
+    assert frame["dataset"].tolist() == ["solubility/train (y)", "toxicity/train (y)"]
+    assert frame["selected_rank"].isna().all()
+    copies = [dataclasses.replace(record, provenance={"data": "11"}) for record in records]
+    assert table(copies)["dataset"].tolist() == 2 * ["train (y)"]
+
+
+def test_a_row_says_why_runs_have_no_number(runs: Any) -> None:
+    records = runs([0.9, None, math.nan], metric="auroc")
+    records[1].status = "diverged"
+    assert (
+        table(records)["notes"].iloc[0][-1].startswith("1 of 3 runs has no number: what is known of its test set is of one class")
+    )
+
+
+def test_runs_that_were_made_when_fewer_were_planned_are_like_the_others(runs: Any) -> None:
+    records = runs([0.9, 0.8])
+    for record, number in zip(records, (10, 2), strict=True):
+        record.settings = {**record.settings, "protocol": {**record.settings["protocol"], "num_runs": number}}
+    row = table(records).iloc[0]
+    assert (row["num_planned"], row["notes"]) == (10, [])
 
 
 def test_a_source_without_a_number_is_a_note(runs: Any) -> None:
