@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
@@ -88,13 +88,21 @@ def build_model(settings: Mapping[str, Any], dataset: Dataset) -> torch.nn.Modul
     return model
 
 
-def base_parameters(model: torch.nn.Module) -> Iterable[torch.nn.Parameter]:
-    """The parameters that take the base learning rate: embeddings, and what the encoder calls its base."""
+def parts_with_rates(model: torch.nn.Module) -> dict[str, list[torch.nn.Parameter]]:
+    """The parameters by what their learning rate is called: ``"base"``, embeddings and what the encoder calls its base, ``"coin"``, and the rest,
+    ``""``; without parts that are empty."""
     outer, encoder = model.encoder, bare_encoder(model)
-    if isinstance(outer, Embedded):
-        yield from (p for m in (outer.embedding, outer.edge_embedding) if m is not None for p in m.parameters())
-    if hasattr(encoder, "base_parameters"):
-        yield from encoder.base_parameters()  # type: ignore[operator]
+    embeddings = (outer.embedding, outer.edge_embedding) if isinstance(outer, Embedded) else ()
+    base = [p for module in embeddings if module is not None for p in module.parameters()]
+    parts = {"base": [*base, *_named_by(encoder, "base_parameters")], "coin": _named_by(encoder, "coin_parameters")}
+    named = {p for part in parts.values() for p in part}
+    parts[""] = [p for p in model.parameters() if p not in named]
+    return {part: parameters for part, parameters in parts.items() if parameters}
+
+
+def _named_by(encoder: Any, method: str) -> list[torch.nn.Parameter]:
+    """What a method of the encoder returns; nothing if it has no such method."""
+    return list(getattr(encoder, method)()) if hasattr(encoder, method) else []
 
 
 def bare_encoder(model: torch.nn.Module) -> torch.nn.Module:

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from gump.experiment.checkpoint import SAVE_EVERY_S, read_checkpoint, write_checkpoint
 from gump.experiment.feed import join_single
-from gump.experiment.model import base_parameters
+from gump.experiment.model import parts_with_rates
 from gump.experiment.padded import Layout
 from gump.experiment.progress import Evaluation, Progress
 from gump.experiment.protocol import Split, run_seed
@@ -88,8 +88,8 @@ class ReplicaTrainer:
         if any(shared(asdict(each)) != shared(asdict(self.training)) for each in self.trainings):
             raise ValueError(f"'training' must differ in {', '.join(PER_REPLICA)} alone, for runs to be trained side by side")
         self.parts = {part: torch.stack([getattr(split, part) for split in splits]) for part in Split._fields}
-        base = {id(p) for p in base_parameters(models[0])}
-        self._base = {name for name, p in models[0].named_parameters() if id(p) in base}
+        part_of = {p: part for part, parameters in parts_with_rates(models[0]).items() for p in parameters}
+        self._part_of = {name: part_of[p] for name, p in models[0].named_parameters()}
         self.carried = list(range(len(self.indices)))  # the runs that are side by side now; lists of runs are of all of them
         self.replicas = Replicas(models)
         self.optimizer = self._optimizer()
@@ -108,21 +108,14 @@ class ReplicaTrainer:
         return {"train": Step(learn, changes), "eval": Step(functools.partial(_answer, self.replicas, self.store))}
 
     def _optimizer(self) -> StackedAdam:
-        each, parameters, base = [self.trainings[r] for r in self.carried], self.replicas.parameters, self._base
-        groups = [
-            {
-                "params": [p for name, p in parameters.items() if name in base],
-                "lr": [t.lr_of_base for t in each],
-                "weight_decay": [t.weight_decay_of_base for t in each],
-            },
-            {
-                "params": [p for name, p in parameters.items() if name not in base],
-                "lr": [t.lr for t in each],
-                "weight_decay": [t.weight_decay for t in each],
-            },
-        ]
+        each, parts = [self.trainings[r] for r in self.carried], dict.fromkeys(self._part_of.values())
+        groups: list[dict[str, Any]] = []
+        for part in parts:
+            lr, weight_decay = zip(*(t.rates(part) for t in each), strict=True)
+            params = [p for name, p in self.replicas.parameters.items() if self._part_of[name] == part]
+            groups.append({"params": params, "lr": lr, "weight_decay": weight_decay})
         t = self.training
-        return StackedAdam([group for group in groups if group["params"]], t.optimizer == "adamw", t.clip)
+        return StackedAdam(groups, t.optimizer == "adamw", t.clip)
 
     def fit(self, checkpoint: Path | None = None, identity: str = "", watch: EpochWatch | None = None) -> list[Progress]:
         """Trains all runs to their ends.

@@ -18,7 +18,7 @@ from torch.optim.lr_scheduler import LambdaLR, ReduceLROnPlateau
 from gump.experiment.checkpoint import SAVE_EVERY_S, read_checkpoint, write_checkpoint
 from gump.experiment.device import fabric_on
 from gump.experiment.feed import Feed
-from gump.experiment.model import base_parameters, penalty, predict
+from gump.experiment.model import parts_with_rates, penalty, predict
 from gump.experiment.progress import Evaluation, Progress
 from gump.experiment.protocol import run_seed
 from gump.experiment.task import Task
@@ -196,18 +196,13 @@ def evaluate(module: torch.nn.Module, feed: Feed, part: str, task: Task) -> Eval
 
 
 def _optimizer(model: torch.nn.Module, training: Training) -> torch.optim.Optimizer:
-    """Two groups: the base GNN with the embeddings, and the rest."""
-    base = set(base_parameters(model))
-    groups = [
-        {
-            "params": [p for p in model.parameters() if p in base],
-            "lr": training.lr_of_base,
-            "weight_decay": training.weight_decay_of_base,
-        },
-        {"params": [p for p in model.parameters() if p not in base], "lr": training.lr, "weight_decay": training.weight_decay},
-    ]
+    """A group for each part of the model that may have a rate of its own."""
+    groups: list[dict[str, Any]] = []
+    for part, parameters in parts_with_rates(model).items():
+        lr, weight_decay = training.rates(part)
+        groups.append({"params": parameters, "lr": lr, "weight_decay": weight_decay})
     kind = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[training.optimizer]
-    return kind([group for group in groups if group["params"]])
+    return kind(groups)
 
 
 def _schedule(optimizer: torch.optim.Optimizer, training: Training) -> LambdaLR | ReduceLROnPlateau | None:

@@ -15,6 +15,8 @@ PER_REPLICA = (
     "weight_decay",
     "base_lr",
     "base_weight_decay",
+    "coin_lr",
+    "coin_weight_decay",
     "plateau_factor",
     "plateau_patience",
     "patience",
@@ -38,6 +40,8 @@ class Training:
         weight_decay: Added to the gradient (Adam) or taken off the weights (AdamW).
         base_lr: Learning rate of the base GNN and of embeddings, if it differs.
         base_weight_decay: Their weight decay, if it differs.
+        coin_lr: Learning rate of the attention scores that coins are made of, if it differs.
+        coin_weight_decay: Their weight decay, if it differs.
         optimizer: ``"adam"`` or ``"adamw"``.
         schedule: ``"cosine"`` falls to zero at the last epoch, ``"plateau"`` lowers the rate when the validation loss no longer falls,
             ``"plateau_train"`` when the training loss does not.
@@ -63,6 +67,8 @@ class Training:
     weight_decay: float = 0.0
     base_lr: float | None = None
     base_weight_decay: float | None = None
+    coin_lr: float | None = None
+    coin_weight_decay: float | None = None
     optimizer: str = "adam"
     schedule: str | None = None
     warmup: int = 0
@@ -98,6 +104,8 @@ class Training:
             "weight_decay",
             "base_lr",
             "base_weight_decay",
+            "coin_lr",
+            "coin_weight_decay",
             "clip",
             "warmup",
             "patience",
@@ -113,15 +121,11 @@ class Training:
         if self.stop_at is not None and not math.isfinite(self.stop_at):
             raise ValueError(f"'train.stop_at' must be finite (got {self.stop_at})")
 
-    @property
-    def lr_of_base(self) -> float:
-        """The learning rate of the base GNN and of embeddings."""
-        return self.lr if self.base_lr is None else self.base_lr
-
-    @property
-    def weight_decay_of_base(self) -> float:
-        """The weight decay of the base GNN and of embeddings."""
-        return self.weight_decay if self.base_weight_decay is None else self.base_weight_decay
+    def rates(self, part: str = "") -> tuple[float, float]:
+        """Learning rate and weight decay of a part of the model, ``"base"`` or ``"coin"``, or of the rest."""
+        own = {"base": (self.base_lr, self.base_weight_decay), "coin": (self.coin_lr, self.coin_weight_decay)}
+        lr, weight_decay = own.get(part, (None, None))
+        return self.lr if lr is None else lr, self.weight_decay if weight_decay is None else weight_decay
 
 
 def cosine(training: Training, epoch: int) -> float:

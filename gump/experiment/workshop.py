@@ -41,7 +41,7 @@ from gump.experiment.watch import Watch
 from gump.kernels import LAUNCHED, has_triton
 from gump.record import Record, format_indices
 
-FORMAT = 3
+FORMAT = 4
 """The version of what checkpoints hold."""
 
 

@@ -9,7 +9,7 @@ from torch_geometric.data import Batch
 from gump.datasets import fake_dataset
 from gump.datasets.dataset import LEVELS, TASKS, Dataset
 from gump.experiment.feed import GraphFeed, LinkFeed, NodeFeed
-from gump.experiment.model import Embedded, base_parameters, build_model, predict
+from gump.experiment.model import Embedded, build_model, parts_with_rates, predict
 from gump.experiment.protocol import Links, Official
 from gump.experiment.registry import MODELS, takes_line_graph
 from gump.experiment.store import GraphStore
@@ -134,15 +134,21 @@ def test_without_a_head_the_encoder_answers(kind: str, level: str) -> None:
     assert predict(model, batch).shape == (batch.y.size(0), data.num_targets)
 
 
-def test_the_base_parameters_are_those_of_embeddings_and_of_the_base_network() -> None:
+def test_parts_with_rates_are_embeddings_and_base_network_then_the_coin_then_the_rest() -> None:
     data = fake_dataset(categorical=True, edge_features=True)
     model = build_model(tiny_config(model={"edge_dim": 4}).settings, data)
-    base = set(base_parameters(model))
-    names = {name for name, parameter in model.named_parameters() if parameter in base}
-    expected = ("encoder.embedding.", "encoder.edge_embedding.", "encoder.encoder.encoder.", "encoder.encoder.base_norm.")
-    assert names == {name for name, _ in model.named_parameters() if name.startswith(expected)}
-    assert all(any(name.startswith(prefix) for name in names) for prefix in expected)
-    assert not list(base_parameters(build_model(tiny_config(model={"kind": "MPNN"}).settings, fake_dataset())))
+    parts = parts_with_rates(model)
+    assert sum(map(len, parts.values())) == len(list(model.parameters()))
+    assert {p for part in parts.values() for p in part} == set(model.parameters())
+    starts = {
+        "base": ("encoder.embedding.", "encoder.edge_embedding.", "encoder.encoder.encoder.", "encoder.encoder.base_norm."),
+        "coin": ("encoder.encoder.coin.",),
+    }
+    for part, expected in starts.items():
+        names = {name for name, parameter in model.named_parameters() if parameter in set(parts[part])}
+        assert names == {name for name, _ in model.named_parameters() if name.startswith(expected)}
+        assert all(any(name.startswith(prefix) for name in names) for prefix in expected)
+    assert list(parts_with_rates(build_model(tiny_config(model={"kind": "MPNN"}).settings, fake_dataset()))) == [""]
 
 
 def test_a_batch_of_two_equals_two_singles() -> None:

@@ -136,7 +136,7 @@ def test_replicas_that_sum_over_neighbors_by_a_kernel_are_those_that_go_by_edges
 
 
 TRAININGS: list[dict[str, Any]] = [
-    {"lr": 1e-2, "base_lr": 3e-3, "base_weight_decay": 1e-2},
+    {"lr": 1e-2, "base_lr": 3e-3, "base_weight_decay": 1e-2, "coin_lr": 1e-3, "coin_weight_decay": 1e-3},
     {"schedule": "cosine", "warmup": 1, "optimizer": "adamw", "weight_decay": 0.1, "clip": 0.5},
     {"schedule": "plateau", "plateau_patience": 0, "plateau_factor": 0.5, "lr": 0.05},
     {"patience": 0, "epochs": 8, "lr": 0.1},
@@ -178,7 +178,10 @@ def test_a_penalty_of_the_models_own_counts_side_by_side_as_it_does_alone(monkey
 
 
 GRIDS: dict[str, tuple[dict[str, Any], list[dict[str, Any]]]] = {
-    "rates and decays": ({}, [{"lr": 1e-2, "base_lr": 1e-3}, {"lr": 3e-3, "weight_decay": 0.1, "base_weight_decay": 0.01}]),
+    "rates and decays": (
+        {},
+        [{"lr": 1e-2, "base_lr": 1e-3}, {"lr": 3e-3, "coin_lr": 1e-4, "weight_decay": 0.1, "base_weight_decay": 0.01}],
+    ),
     "AdamW with clipped gradients": ({"optimizer": "adamw", "clip": 0.5}, [{"lr": 1e-2, "weight_decay": 0.1}, {"lr": 1e-3}]),
 }
 

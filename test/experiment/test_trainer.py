@@ -13,7 +13,7 @@ from torch_geometric.data import Data
 
 from gump.datasets import fake_dataset
 from gump.experiment.feed import Feed, GraphFeed, LinkFeed, NodeFeed
-from gump.experiment.model import base_parameters, build_model, penalty
+from gump.experiment.model import build_model, parts_with_rates, penalty
 from gump.experiment.progress import Evaluation, Progress
 from gump.experiment.protocol import Links, Official
 from gump.experiment.store import GraphStore
@@ -274,14 +274,14 @@ def test_training_stops_when_the_measure_was_good_enough_often_enough_in_a_row(m
 
 
 def test_cosine_warms_up_and_falls_to_zero() -> None:
-    run, rates = trainer(schedule="cosine", warmup=2, epochs=6, lr=1.0, base_lr=0.1), []
+    run, rates = trainer(schedule="cosine", warmup=2, epochs=6, lr=1.0, base_lr=0.1, coin_lr=0.2), []
     for _ in range(7):
         rates.append([group["lr"] for group in run.optimizer.param_groups])
         run.optimizer.step()
         run.schedule.step()  # type: ignore[union-attr, call-arg]
     expected = [1 / 3, 2 / 3, *(0.5 * (1 + math.cos(math.pi * k / 4)) for k in range(5))]
-    assert [rate for _, rate in rates] == pytest.approx(expected)
-    assert [rate for rate, _ in rates] == pytest.approx([0.1 * rate for rate in expected])
+    for factor, part in zip((0.1, 0.2, 1.0), zip(*rates, strict=True), strict=True):
+        assert part == pytest.approx([factor * rate for rate in expected])
 
 
 def test_the_rate_falls_on_a_plateau_of_its_own_series(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -296,32 +296,31 @@ def test_the_rate_falls_on_a_plateau_of_its_own_series(monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("optimizer", ["adam", "adamw"])
-def test_both_groups_of_parameters_have_their_rate_and_decay(optimizer: str) -> None:
-    run = trainer(optimizer=optimizer, lr=0.01, base_lr=0.1, weight_decay=0.2, base_weight_decay=0.3)
-    model = run.module.module
-    base, rest = run.optimizer.param_groups
+def test_every_part_of_the_parameters_has_its_rate_and_decay(optimizer: str) -> None:
+    rates = {"lr": 0.01, "base_lr": 0.1, "coin_lr": 1e-3, "weight_decay": 0.2, "base_weight_decay": 0.3, "coin_weight_decay": 0.4}
+    run = trainer(optimizer=optimizer, **rates)
     assert type(run.optimizer.optimizer).__name__.lower() == optimizer
-    assert [(group["lr"], group["weight_decay"]) for group in (base, rest)] == [(0.1, 0.3), (0.01, 0.2)]
-    assert set(base["params"]) == set(base_parameters(model))
-    assert set(base["params"]) | set(rest["params"]) == set(model.parameters())
-    assert len(base["params"]) + len(rest["params"]) == len(list(model.parameters()))
+    assert [(g["lr"], g["weight_decay"]) for g in run.optimizer.param_groups] == [(0.1, 0.3), (1e-3, 0.4), (0.01, 0.2)]
+    assert [g["params"] for g in run.optimizer.param_groups] == list(parts_with_rates(run.module.module).values())
 
 
-def test_the_base_takes_the_common_rate_by_default_and_may_be_empty() -> None:
+def test_parts_take_the_common_rate_by_default_and_may_be_empty() -> None:
     assert {(g["lr"], g["weight_decay"]) for g in trainer(lr=0.01, weight_decay=0.2).optimizer.param_groups} == {(0.01, 0.2)}
-    assert len(trainer({"base": "none", "norm": "none"}, lr=0.01).optimizer.param_groups) == 2
+    assert len(trainer({"base": "none", "norm": "none"}, lr=0.01).optimizer.param_groups) == 3
+    assert len(trainer({"coin": "grover"}, lr=0.01).optimizer.param_groups) == 2
     linear = Trainer(Line(), Points(1.0), TASKS["regression"], Training())
     assert len(linear.optimizer.param_groups) == 1
 
 
-def test_a_group_with_rate_zero_stays() -> None:
-    run = trainer(lr=0.01, base_lr=0.0)
+@pytest.mark.parametrize("part", ["base", "coin"])
+def test_a_part_with_rate_zero_stays(part: str) -> None:
+    run = trainer(lr=0.01, **{f"{part}_lr": 0.0})
     model = run.module.module
-    base = set(base_parameters(model))
+    still = set(parts_with_rates(model)[part])
     before = {name: p.detach().clone() for name, p in model.named_parameters()}
     run.fit()
     moved = {name for name, p in model.named_parameters() if not p.equal(before[name])}
-    assert not {name for name, p in model.named_parameters() if p in base} & moved
+    assert not {name for name, p in model.named_parameters() if p in still} & moved
     assert moved
 
 

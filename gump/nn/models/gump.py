@@ -244,6 +244,10 @@ class GUMP(torch.nn.Module):
         """The parameters of the base GNN, for a learning rate of their own."""
         return [*self.encoder.parameters(), *self.base_norm.parameters()]
 
+    def coin_parameters(self) -> list[torch.nn.Parameter]:
+        """The parameters of the attention scores, likewise."""
+        return list(self.coin.parameters())
+
     def reset_parameters(self) -> None:
         """Draws new weights. Those of the layers keep the energy of a signal that passes through them and a ReLU (He et al.), if there is a
         nonlinearity, but for the GCNII flavor, which mixes them with the identity, and orthogonal ones, which keep it without the ReLU."""
