@@ -127,6 +127,22 @@ def test_the_paper_to_the_letter_is_its_preset_at_the_depths_and_rates_of_the_ta
         assert config.training == usual.training
 
 
+@pytest.mark.parametrize("path", [path for path in PATHS if path.startswith("tu/") and "_coin_rate" in path])
+def test_the_other_reading_of_the_rates_is_the_first_with_the_rate_of_gump_for_coins_alone(path: str) -> None:
+    [config], [usual] = load_config(FOLDER / path), load_config(FOLDER / path.replace("_coin_rate", ""))
+    assert config.settings["model"] == usual.settings["model"]
+    rates = usual.training
+    assert config.training == replace(
+        rates,
+        lr=rates.base_lr,
+        weight_decay=rates.base_weight_decay,
+        base_lr=None,
+        base_weight_decay=None,
+        coin_lr=rates.lr,
+        coin_weight_decay=rates.weight_decay,
+    )
+
+
 @pytest.mark.parametrize("path", PATHS)
 def test_it_takes_a_step(path: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     configs = load_config(FOLDER / path)
