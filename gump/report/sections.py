@@ -11,13 +11,13 @@ class Section(NamedTuple):
     Args:
         heading: What it is called.
         table: The folder of its configurations.
-        method: Its one method; empty for all that have no section of their own.
+        methods: Its methods; empty for all that have no section of their own.
         remark: What has to be known before its numbers are read.
     """
 
     heading: str
     table: str
-    method: str = ""
+    methods: tuple[str, ...] = ()
     remark: str = ""
 
 
@@ -29,8 +29,16 @@ TU_REMARK = (
 )
 
 SECTIONS = (
-    Section("TU: GIN-GUMP", "tu", "GIN-GUMP", TU_REMARK),
-    Section("TU: GCN-GUMP", "tu", "GCN-GUMP", TU_REMARK),
+    Section("TU: GIN-GUMP", "tu", ("GIN-GUMP",), TU_REMARK),
+    Section("TU: GCN-GUMP", "tu", ("GCN-GUMP",), TU_REMARK),
+    Section(
+        "TU: its rate for coins alone",
+        "tu",
+        ("GIN-GUMP, its rate for coins alone", "GCN-GUMP, its rate for coins alone"),
+        "The two sections above but for what the paper's two learning rates are of. There its rate of GUMP is of all that GUMP adds to the base "
+        "GNN, layers on arcs and head included, here of the attention scores alone, and all else has that of the base GNN. Written after the "
+        "numbers above were known.",
+    ),
     Section(
         "TU: settings from a search",
         "best",

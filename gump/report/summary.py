@@ -90,9 +90,9 @@ def _sections(tables: set[str]) -> list[Section]:
 def _of(section: Section, frame: pd.DataFrame) -> pd.DataFrame:
     """The rows that belong to a section."""
     rows = frame[frame["table"] == section.table]
-    if section.method:
-        return rows[rows["method"] == section.method]
-    return rows[~rows["method"].isin([other.method for other in SECTIONS if other.table == section.table and other.method])]
+    if section.methods:
+        return rows[rows["method"].isin(section.methods)]
+    return rows[~rows["method"].isin([method for other in SECTIONS if other.table == section.table for method in other.methods])]
 
 
 def _counts(section: Section, rows: pd.DataFrame, absent: pd.DataFrame, pages: dict[str, str]) -> dict[str, object]:

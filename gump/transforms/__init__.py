@@ -1,5 +1,6 @@
 """Graph in, graph out."""
 
+from gump.transforms.add_edge_type import AddEdgeType
 from gump.transforms.add_line_graph import AddLineGraph
 from gump.transforms.add_patches import AddPatches
 from gump.transforms.cap_degree import CapDegree
@@ -20,6 +21,7 @@ __all__ = [
     "GTR",
     "LASER",
     "SDRF",
+    "AddEdgeType",
     "AddExpander",
     "AddHops",
     "AddLineGraph",

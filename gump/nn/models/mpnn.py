@@ -159,9 +159,11 @@ class MPNN(torch.nn.Module):
         """What each relation multiplies with. Computed once for all layers, in shapes that do not depend on the types of the edges."""
         if self.num_relations > 1 and edge_type is None:
             raise ValueError(
-                f"'edge_type' must tell the relation of every edge for num_relations={self.num_relations} (got None); rewire with a "
-                f"transform that marks the edges it adds, or pass num_relations=1"
+                f"'edge_type' must tell the relation of every edge for num_relations={self.num_relations} (got None); apply "
+                f"gump.transforms.AddEdgeType or a rewiring with relation=True, or pass num_relations=1"
             )
+        if self.num_relations > 1 and edge_type is not None and edge_type.numel() != edge_index.size(1):
+            raise ValueError(f"'edge_type' must have a number for each of the {edge_index.size(1)} edges (got {edge_type.numel()})")
         if self.num_relations > 1 and edge_type is not None and edge_type.numel() and can_look(edge_type):
             least, most = int(edge_type.min()), int(edge_type.max())
             if least < 0 or most >= self.num_relations:

@@ -190,6 +190,8 @@ def test_edges_of_an_unknown_relation_are_refused(conv: str, wrong: int, message
     model = MPNN(3, 8, 2, conv=conv, num_relations=2).double()
     assert model(x, edge_index, edge_type=edge_type).isfinite().all()
     assert model(x, edge_index[:, :0], edge_type=edge_type[:0]).isfinite().all()
+    with pytest.raises(ValueError, match=rf"'edge_type' must have a number for each of the {edge_index.size(1)} edges \(got 3\)"):
+        model(x, edge_index, edge_type=edge_type[:3])
     edge_type[3] = wrong
     with pytest.raises(ValueError, match="'edge_type' must be from 0 to 1 for num_relations=2 " + message):
         model(x, edge_index, edge_type=edge_type)
