@@ -14,6 +14,7 @@ from torch_geometric.data import Batch, Data
 from gump.datasets.dataset import Dataset
 from gump.experiment.registry import HEADS, MODELS, needs_out_channels
 from gump.experiment.settings import blaming
+from gump.experiment.training import Training
 from gump.experiment.units import Units
 from gump.line_graph import EulerianLineGraph
 from gump.nn.embedding import CategoricalEmbedding
@@ -100,9 +101,27 @@ def parts_with_rates(model: torch.nn.Module) -> dict[str, list[torch.nn.Paramete
     return {part: parameters for part, parameters in parts.items() if parameters}
 
 
+def check_rates(model: torch.nn.Module, training: Training) -> None:
+    """Refuses a rate of its own for a part that the model has not, and parts that are not made of its parameters, each once."""
+    parts, name = parts_with_rates(model), type(bare_encoder(model)).__name__
+    for part in ("base", "coin"):
+        for setting in (f"{part}_lr", f"{part}_weight_decay"):
+            if part not in parts and (value := getattr(training, setting)) is not None:
+                raise ValueError(
+                    f"'train.{setting}' must be left out where a model has no such parameters (got {value} for this {name}); "
+                    f"a model of your own names them by {part}_parameters()"
+                )
+    listed = [parameter for parameters in parts.values() for parameter in parameters]
+    if len(set(listed)) < len(listed) or set(listed) != set(model.parameters()):
+        raise ValueError(
+            f"'base_parameters' and 'coin_parameters' of {name} must return parameters of the model, none of them twice"
+        )
+
+
 def _named_by(encoder: Any, method: str) -> list[torch.nn.Parameter]:
     """What a method of the encoder returns; nothing if it has no such method."""
-    return list(getattr(encoder, method)()) if hasattr(encoder, method) else []
+    named = getattr(encoder, method, None)
+    return list(named()) if callable(named) else []
 
 
 def bare_encoder(model: torch.nn.Module) -> torch.nn.Module:

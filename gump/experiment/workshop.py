@@ -14,11 +14,11 @@ from typing import Any
 import torch
 
 import gump
-from gump.experiment.checkpoint import SAVE_EVERY_S, tidy
+from gump.experiment.checkpoint import SAVE_EVERY_S, read_checkpoint, tidy
 from gump.experiment.config import Config, made_by
 from gump.experiment.device import device_name, fabric_on, peak_memory, reset_peak_memory
 from gump.experiment.feed import Feed, GraphFeed, LinkFeed, NodeFeed
-from gump.experiment.model import build_model
+from gump.experiment.model import build_model, check_rates
 from gump.experiment.padded import PaddedStore
 from gump.experiment.precision import MIXED
 from gump.experiment.preprocess import TransformedGraphs, prepare
@@ -105,6 +105,7 @@ class Workshop:
         would be another draw.
         """
         size, groups = self.num_replicas or 1, []
+        outdated: dict[Path, str] = {}  # what a checkpoint of runs that are still to be trained would have to be of
         folders = {self.folder.path(config, 0).parent: config for config in self.configs}
         order = {config.title: position for position, config in enumerate(self.configs)}
         left = {self.folder.path(*run): run for run in sorted(missing, key=lambda run: (order[run.config.title], run.number))}
@@ -118,14 +119,23 @@ class Workshop:
                 continue
             group = [Run(folders[member.parent], int(member.stem)) for member in members]
             waiting = {member for member in members if not member.is_file()}
-            if waiting <= left.keys() and identity == self._identity(group):
+            if not waiting <= left.keys():
+                continue
+            if identity == self._identity(group):
                 groups.append(group)
                 left = {member: run for member, run in left.items() if member not in members}
+            elif waiting:
+                outdated[path] = self._identity(group)
         alike: dict[tuple[int, ...], list[Run]] = {}  # folds may differ by a graph, and replicas have parts of equal sizes
         for run in left.values():
             with blaming(self.config.place):
                 alike.setdefault(self.splits.sizes(run.number) if size > 1 else (), []).append(run)
-        return groups + [rest[i : i + size] for rest in alike.values() for i in range(0, len(rest), size)]
+        groups += [rest[i : i + size] for rest in alike.values() for i in range(0, len(rest), size)]
+        for path in outdated.keys() - {
+            self._checkpoint(group) for group in groups
+        }:  # others are read, and warned of, when they are trained
+            read_checkpoint(path, outdated[path], mmap=True)
+        return groups
 
     def train(self, runs: Sequence[Run]) -> list[Record]:
         """Trains runs, side by side or the only one by itself, and saves their records; one that is there stays as it is."""
@@ -153,6 +163,7 @@ class Workshop:
             torch.manual_seed(run_seed(seed, run.number))
             with blaming(run.config.place):
                 models.append(build_model(run.config.settings, self.dataset))
+                check_rates(models[-1], run.config.training)
             if units := units_of(models[-1]):
                 units.fit(self.splits.targets[split.train])
         trainings, indices = [run.config.training for run in runs], [run.number for run in runs]

@@ -9,7 +9,7 @@ from torch_geometric.data import Batch
 from gump.datasets import fake_dataset
 from gump.datasets.dataset import LEVELS, TASKS, Dataset
 from gump.experiment.feed import GraphFeed, LinkFeed, NodeFeed
-from gump.experiment.model import Embedded, build_model, parts_with_rates, predict
+from gump.experiment.model import Embedded, build_model, check_rates, parts_with_rates, predict
 from gump.experiment.protocol import Links, Official
 from gump.experiment.registry import MODELS, takes_line_graph
 from gump.experiment.store import GraphStore
@@ -149,6 +149,45 @@ def test_parts_with_rates_are_embeddings_and_base_network_then_the_coin_then_the
         assert names == {name for name, _ in model.named_parameters() if name.startswith(expected)}
         assert all(any(name.startswith(prefix) for name in names) for prefix in expected)
     assert list(parts_with_rates(build_model(tiny_config(model={"kind": "MPNN"}).settings, fake_dataset()))) == [""]
+
+
+@pytest.mark.parametrize("setting", ["coin_lr", "coin_weight_decay"])
+@pytest.mark.parametrize("model", [{"kind": "GUMP", "coin": "grover"}, {"kind": "MPNN"}, {"kind": "ADGN"}])
+def test_a_rate_of_coins_is_refused_where_there_are_none_with_parameters(model: dict[str, Any], setting: str) -> None:
+    config = tiny_config(model=model, train={setting: 0.1})
+    with pytest.raises(
+        ValueError, match=rf"'train.{setting}' must be left out .* \(got 0\.1 for this \w+\); .* by coin_parameters\(\)"
+    ):
+        check_rates(build_model(config.settings, fake_dataset()), config.training)
+
+
+def test_a_rate_of_the_base_is_refused_where_there_is_none() -> None:
+    config = tiny_config(model={"kind": "MPNN"}, train={"base_lr": 0.1})
+    with pytest.raises(ValueError, match=r"'train\.base_lr' must be left out"):
+        check_rates(build_model(config.settings, fake_dataset()), config.training)
+
+
+@pytest.mark.parametrize("rates", [{}, {"coin_lr": 0.1}, {"base_lr": 0.1, "coin_weight_decay": 0.0}])
+def test_rates_of_what_there_is_are_taken(rates: dict[str, float]) -> None:
+    config = tiny_config(model={"kind": "GUMP", "base": "gin"}, train=rates)
+    check_rates(build_model(config.settings, fake_dataset()), config.training)
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        lambda model: [*model.coin.parameters(), *model.coin.parameters()],
+        lambda model: model.named_parameters(),
+        lambda model: [torch.nn.Parameter(torch.ones(1))],
+        lambda model: model.base_parameters(),
+    ],
+    ids=["twice", "with names", "of another", "of the base too"],
+)
+def test_parts_are_parameters_of_the_model_each_once(named: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = tiny_config(model={"kind": "GUMP", "base": "gin"})
+    monkeypatch.setattr(GUMP, "coin_parameters", named)
+    with pytest.raises(ValueError, match="'coin_parameters' of GUMP must return parameters of the model, none of them twice"):
+        check_rates(build_model(config.settings, fake_dataset()), config.training)
 
 
 def test_a_batch_of_two_equals_two_singles() -> None:

@@ -156,6 +156,17 @@ def test_a_group_that_is_larger_than_what_is_asked_for_starts_anew_with_a_warnin
         assert len(list(Runner(tmp_path, num_replicas=2).run(config))) == 3
 
 
+def test_a_group_of_which_the_program_has_changed_starts_anew_with_a_warning_that_says_what(
+    tmp_path: Path, interrupting: Callable[[int], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = tiny_config(protocol={"num_runs": 3})
+    with pytest.raises(KeyboardInterrupt):
+        list(Runner(tmp_path, num_replicas=2, watches=[interrupting(2)], save_every_s=0).run(config))
+    monkeypatch.setattr(workshop, "FORMAT", 0)
+    with pytest.warns(UserWarning, match=r"000-001\.ckpt is not gone on from, so the run starts anew: format was \d+, is 0"):
+        assert len(list(Runner(tmp_path, num_replicas=3).run(config))) == 3
+
+
 def grouped(groups: list[list[tuple[float, int]]]) -> Any:
     """What to put in the place of the fit of replicas, so that the groups are written down: the rate and the number of every run."""
     real = workshop.ReplicaTrainer.fit

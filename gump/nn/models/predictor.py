@@ -146,15 +146,16 @@ class GraphPredictor(_Predictor):
         """Predicts one row per graph; further arguments go to the encoder. Vertices that ``mask`` leaves out are padding."""
         if batch is not None:
             _check_batch(batch, x.size(0), num_graphs)
+        of_graphs = {"batch": batch} if self._takes_batch else {}
         if mask is not None:
-            x = self.encoder(x, edge_index, batch=batch, mask=mask, **kwargs)
+            x = self.encoder(x, edge_index, mask=mask, **of_graphs, **kwargs)
             return self._answer(self._pool_padded(x, batch, num_graphs, mask))
         num_nodes, pools = x.size(0), getattr(self.encoder, "pools", False)
         if batch is None and not pools and num_graphs not in (None, 1):
             raise ValueError(
                 f"'batch' must tell the graph of every vertex for num_graphs={num_graphs} (got None); pass batch=data.batch"
             )
-        x = self.encoder(x, edge_index, **({"batch": batch} if self._takes_batch else {}), **kwargs)
+        x = self.encoder(x, edge_index, **of_graphs, **kwargs)
         self._check_encoded(x, num_graphs if pools else num_nodes, "graph" if pools else "vertex")
         if torch.compiler.is_exporting() and not pools and batch is not None and num_graphs is None:
             raise ValueError(

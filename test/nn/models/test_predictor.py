@@ -4,6 +4,7 @@ from collections.abc import Callable
 import pytest
 import torch
 from graphs import random_graph, ring
+from torch import Tensor
 from torch.nn.functional import gelu
 from torch_geometric.data import Batch, Data
 from torch_geometric.nn import GCN
@@ -195,3 +196,16 @@ def test_resetting_draws_what_the_nonlinearity_of_the_head_has_learned_too() -> 
 
 def test_repr() -> None:
     assert repr(NodePredictor(GUMP(3, 8, 2), 4)).startswith("NodePredictor(GUMP(3, 8, num_layers=2,")
+
+
+def test_an_encoder_that_takes_a_mask_and_no_batch_is_given_none() -> None:
+    class Plain(torch.nn.Module):
+        out_channels = 3
+
+        def forward(self, x: Tensor, edge_index: Tensor, mask: Tensor | None = None) -> Tensor:
+            return x
+
+    x, edge_index = torch.randn(5, 3), torch.empty(2, 0, dtype=torch.long)
+    model, batch, mask = GraphPredictor(Plain(), 2), torch.tensor([0, 0, 1, 1, 1]), torch.tensor([True, True, True, True, False])
+    out = model(x, edge_index, batch=batch, num_graphs=2, mask=mask)
+    torch.testing.assert_close(out, model(x[:4], edge_index, batch=batch[:4], num_graphs=2))
