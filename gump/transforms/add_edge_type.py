@@ -34,7 +34,12 @@ class AddEdgeType(BaseTransform):
             raise ValueError("'data' must have 'edge_attr', labels of its edges (got none)")
         if "edge_type" in data:
             raise ValueError("'data' must not have 'edge_type' already (got one); rename it, or leave it and this transform out")
-        if attr.dim() != 2 or not attr.size(1) or not ((attr == 0) | (attr == 1)).all() or not (attr.sum(dim=1) == 1).all():
-            raise ValueError(f"'data.edge_attr' must have a single 1 in every row and 0 elsewhere (got {attr})")
+        if attr.dim() != 2 or not attr.size(1):
+            raise ValueError(f"'data.edge_attr' must have a column for every label (got shape {list(attr.shape)})")
+        is_label = ((attr == 0) | (attr == 1)).all(dim=1) & (attr.sum(dim=1) == 1)
+        if not is_label.all():
+            raise ValueError(
+                f"'data.edge_attr' must have a single 1 in every row and 0 elsewhere (got {attr[~is_label][0].tolist()})"
+            )
         data.edge_type = attr.argmax(dim=1)
         return data

@@ -61,9 +61,16 @@ def test_bonds_of_mutag_have_four_kinds(data_root: Path) -> None:
     ("data", "message"),
     [
         (chain(edge_attr=None), "'data' must have 'edge_attr', labels of its edges"),
-        (chain(edge_attr=one_hot(KINDS) / 2), r"'data.edge_attr' must have a single 1 in every row and 0 elsewhere"),
-        (chain(edge_attr=torch.ones(6, 2)), r"'data.edge_attr' must have a single 1 in every row"),
-        (chain(edge_attr=torch.ones(6)), r"'data.edge_attr' must have a single 1 in every row"),
+        (
+            chain(edge_attr=one_hot(KINDS) / 2),
+            r"'data.edge_attr' must have a single 1 in every row and 0 elsewhere \(got \[0.5, 0.0, 0.0\]\)",
+        ),
+        (
+            chain(edge_attr=torch.ones(6, 2)),
+            r"'data.edge_attr' must have a single 1 in every row and 0 elsewhere \(got \[1.0, 1.0\]\)",
+        ),
+        (chain(edge_attr=torch.ones(6)), r"'data.edge_attr' must have a column for every label \(got shape \[6\]\)"),
+        (chain(edge_attr=torch.ones(6, 0)), r"'data.edge_attr' must have a column for every label \(got shape \[6, 0\]\)"),
         (chain(edge_type=KINDS), "'data' must not have 'edge_type' already"),
         (Batch.from_data_list([chain()]), "must be one graph"),
     ],

@@ -289,7 +289,8 @@ def test_the_repr_names_every_setting(cls):
 @pytest.mark.parametrize("cls", [getattr(transforms, name) for name in transforms.__all__ if name.startswith("Add")])
 def test_what_is_called_add_leaves_the_edges_alone(cls):
     needed = [p.name for p in inspect.signature(cls).parameters.values() if p.default is p.empty]
-    for data in (GRAPHS["barbell"], simple_graph(*barbell(5))):
+    for data in (GRAPHS["barbell"].clone(), simple_graph(*barbell(5))):
+        data.edge_attr = torch.eye(2)[data.edge_index.sum(dim=0) % 2]  # labels, which AddEdgeType reads
         beside = cls(**dict.fromkeys(needed, 3))(data)
         assert torch.equal(beside.edge_index, data.edge_index)
         assert set(beside.keys()) > set(data.keys())
