@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import Any
 
@@ -108,7 +108,7 @@ def check_rates(model: torch.nn.Module, training: Training) -> None:
         for setting in (f"{part}_lr", f"{part}_weight_decay"):
             if part not in parts and (value := getattr(training, setting)) is not None:
                 raise ValueError(
-                    f"'train.{setting}' must be left out where a model has no such parameters (got {value} for this {name}); "
+                    f"'train.{setting}' must be left out where a model has no {part} parameters (got {value} for this {name}); "
                     f"a model of your own names them by {part}_parameters()"
                 )
     listed = [parameter for parameters in parts.values() for parameter in parameters]
@@ -120,8 +120,14 @@ def check_rates(model: torch.nn.Module, training: Training) -> None:
 
 def _named_by(encoder: Any, method: str) -> list[torch.nn.Parameter]:
     """What a method of the encoder returns; nothing if it has no such method."""
-    named = getattr(encoder, method, None)
-    return list(named()) if callable(named) else []
+    if not hasattr(encoder, method):
+        return []
+    named = getattr(encoder, method)
+    named = named() if callable(named) else named
+    named = list(named) if isinstance(named, Iterable) else [named]
+    if not all(isinstance(parameter, torch.nn.Parameter) for parameter in named):
+        raise ValueError(f"'{method}' of {type(encoder).__name__} must be a method that returns parameters (got {named})")
+    return named
 
 
 def bare_encoder(model: torch.nn.Module) -> torch.nn.Module:

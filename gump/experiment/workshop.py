@@ -7,7 +7,7 @@ import json
 import os
 import statistics
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -105,37 +105,43 @@ class Workshop:
         would be another draw.
         """
         size, groups = self.num_replicas or 1, []
-        outdated: dict[Path, str] = {}  # what a checkpoint of runs that are still to be trained would have to be of
         folders = {self.folder.path(config, 0).parent: config for config in self.configs}
         order = {config.title: position for position, config in enumerate(self.configs)}
         left = {self.folder.path(*run): run for run in sorted(missing, key=lambda run: (order[run.config.title], run.number))}
+        rest: dict[
+            Path, tuple[list[Path], str]
+        ] = {}  # other checkpoints, with their runs and, where these have changed, what they are now
         for path, (identity, members) in self.folder.interrupted_groups(self.configs).items():
-            if len(members) > size or any(member.parent not in folders for member in members):
-                if any(member in left for member in members):
-                    warnings.warn(
-                        f"{path} is not gone on from, so its {len(members)} runs start anew: ask for all of them, side by side",
-                        stacklevel=2,
-                    )
-                continue
-            group = [Run(folders[member.parent], int(member.stem)) for member in members]
-            waiting = {member for member in members if not member.is_file()}
-            if not waiting <= left.keys():
-                continue
-            if identity == self._identity(group):
-                groups.append(group)
-                left = {member: run for member, run in left.items() if member not in members}
-            elif waiting:
-                outdated[path] = self._identity(group)
+            now, waiting = "", {member for member in members if not member.is_file()}
+            if len(members) <= size and all(member.parent in folders for member in members):
+                group = [Run(folders[member.parent], int(member.stem)) for member in members]
+                now = self._identity(group)
+                if identity == now and waiting <= left.keys():
+                    groups.append(group)
+                    left = {member: run for member, run in left.items() if member not in members}
+                    continue
+            rest[path] = members, now if identity != now else ""
         alike: dict[tuple[int, ...], list[Run]] = {}  # folds may differ by a graph, and replicas have parts of equal sizes
         for run in left.values():
             with blaming(self.config.place):
                 alike.setdefault(self.splits.sizes(run.number) if size > 1 else (), []).append(run)
-        groups += [rest[i : i + size] for rest in alike.values() for i in range(0, len(rest), size)]
-        for path in outdated.keys() - {
-            self._checkpoint(group) for group in groups
-        }:  # others are read, and warned of, when they are trained
-            read_checkpoint(path, outdated[path], mmap=True)
+        groups += [runs[i : i + size] for runs in alike.values() for i in range(0, len(runs), size)]
+        self._tell_of(rest, left.keys(), {self._checkpoint(group) for group in groups})
         return groups
+
+    @staticmethod
+    def _tell_of(rest: Mapping[Path, tuple[list[Path], str]], anew: Collection[Path], read_later: Collection[Path]) -> None:
+        """Warns of checkpoints of runs that start anew, but for those that are read, and told of, when their runs are trained."""
+        for path, (members, now) in rest.items():
+            if not (num_anew := sum(member in anew for member in members)):
+                continue
+            if not now:
+                warnings.warn(
+                    f"{path} is not gone on from, so {num_anew} of its {len(members)} runs start anew: ask for all of them, side by side",
+                    stacklevel=3,
+                )
+            elif path not in read_later:
+                read_checkpoint(path, now, mmap=True)
 
     def train(self, runs: Sequence[Run]) -> list[Record]:
         """Trains runs, side by side or the only one by itself, and saves their records; one that is there stays as it is."""

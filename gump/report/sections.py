@@ -32,12 +32,12 @@ SECTIONS = (
     Section("TU: GIN-GUMP", "tu", ("GIN-GUMP",), TU_REMARK),
     Section("TU: GCN-GUMP", "tu", ("GCN-GUMP",), TU_REMARK),
     Section(
-        "TU: its rate for coins alone",
+        "TU: GUMP's rate for coins alone",
         "tu",
         ("GIN-GUMP, its rate for coins alone", "GCN-GUMP, its rate for coins alone"),
-        "The two sections above but for what the paper's two learning rates are of. There its rate of GUMP is of all that GUMP adds to the base "
-        "GNN, layers on arcs and head included, here of the attention scores alone, and all else has that of the base GNN. Written after the "
-        "numbers above were known.",
+        "As the two sections above, but for what the paper's two learning rates are of: there that of GUMP is of all that GUMP adds to the base GNN, "
+        "layers on arcs and head included, here of the attention scores alone, and all else has that of the base GNN. Written after the numbers "
+        "above were known.",
     ),
     Section(
         "TU: settings from a search",
@@ -69,7 +69,7 @@ SECTIONS = (
         "paper",
         remark="Ten steps of Newton-Schulz and no norm on arc states, as the paper reads; splits are fresh for every run. With *one test set for all "
         "runs* the protocol is the paper's too: a tenth of the graphs is held out and the rest is split anew in every run, here for each of ten "
-        "draws of that tenth. *GUMP's rate for coins alone* reads it as that of the attention scores, where the other rows have "
+        "draws of that tenth. *GUMP's rate for coins alone* reads that rate as one of the attention scores, where the other rows have "
         "it for all that GUMP adds to the base GNN; it was written after numbers of the first reading were known.",
     ),
     Section(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.data.datapipes import functional_transform
 from torch_geometric.transforms import BaseTransform
@@ -13,9 +14,9 @@ from gump.transforms.checks import check_graph
 class AddEdgeType(BaseTransform):
     """Numbers the labels of edges, such as kinds of bonds, so that each has weights of its own in :class:`gump.nn.MPNN`.
 
-    Reads one-hot ``edge_attr``, as the TU collection has them, and leaves it as it is. Adds ``edge_type``, the column of the one, for
-    ``num_relations`` as large as ``edge_attr`` has columns. A rewiring with ``relation=True`` numbers edges in another way, so a graph can have but
-    one of the two.
+    Reads one-hot ``edge_attr``, as the TU collection has them, and leaves it as it is. Adds ``edge_type``, the column of the one; pass as many
+    ``num_relations`` as ``edge_attr`` has columns. It does not go with rewirings, which number edges in another way: those that they add would
+    count as edges of the first label.
 
     Shapes:
         - **edge_type:** :math:`(E)`
@@ -34,12 +35,16 @@ class AddEdgeType(BaseTransform):
             raise ValueError("'data' must have 'edge_attr', labels of its edges (got none)")
         if "edge_type" in data:
             raise ValueError("'data' must not have 'edge_type' already (got one); rename it, or leave it and this transform out")
-        if attr.dim() != 2 or not attr.size(1):
-            raise ValueError(f"'data.edge_attr' must have a column for every label (got shape {list(attr.shape)})")
+        if not isinstance(attr, Tensor) or attr.dim() != 2 or attr.size(0) != data.edge_index.size(1) or not attr.size(1):
+            came = f"shape {list(attr.shape)}" if isinstance(attr, Tensor) else attr
+            raise ValueError(
+                f"'data.edge_attr' must have a row for each of the {data.edge_index.size(1)} edges, with a column for every label (got {came})"
+            )
         is_label = ((attr == 0) | (attr == 1)).all(dim=1) & (attr.sum(dim=1) == 1)
         if not is_label.all():
+            row = attr[~is_label][0].tolist()
             raise ValueError(
-                f"'data.edge_attr' must have a single 1 in every row and 0 elsewhere (got {attr[~is_label][0].tolist()})"
+                f"'data.edge_attr' must have a single 1 in every row and 0 elsewhere (got {row}); edges that a rewiring added have none"
             )
-        data.edge_type = attr.argmax(dim=1)
+        data.edge_type = attr.int().argmax(dim=1)
         return data

@@ -161,9 +161,10 @@ def test_a_rate_of_coins_is_refused_where_there_are_none_with_parameters(model: 
         check_rates(build_model(config.settings, fake_dataset()), config.training)
 
 
-def test_a_rate_of_the_base_is_refused_where_there_is_none() -> None:
-    config = tiny_config(model={"kind": "MPNN"}, train={"base_lr": 0.1})
-    with pytest.raises(ValueError, match=r"'train\.base_lr' must be left out"):
+@pytest.mark.parametrize("setting", ["base_lr", "base_weight_decay"])
+def test_a_rate_of_the_base_is_refused_where_there_is_none(setting: str) -> None:
+    config = tiny_config(model={"kind": "MPNN"}, train={setting: 0.1})
+    with pytest.raises(ValueError, match=rf"'train\.{setting}' must be left out where a model has no base parameters"):
         check_rates(build_model(config.settings, fake_dataset()), config.training)
 
 
@@ -177,11 +178,10 @@ def test_rates_of_what_there_is_are_taken(rates: dict[str, float]) -> None:
     "named",
     [
         lambda model: [*model.coin.parameters(), *model.coin.parameters()],
-        lambda model: model.named_parameters(),
         lambda model: [torch.nn.Parameter(torch.ones(1))],
         lambda model: model.base_parameters(),
     ],
-    ids=["twice", "with names", "of another", "of the base too"],
+    ids=["twice", "of another", "of the base too"],
 )
 def test_parts_are_parameters_of_the_model_each_once(named: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     config = tiny_config(model={"kind": "GUMP", "base": "gin"})
@@ -223,3 +223,14 @@ def test_a_model_that_does_not_keep_its_edge_dim_is_refused(monkeypatch: pytest.
     settings = tiny_config().settings | {"model": {"kind": "Forgets", "edge_dim": 2, "hidden_channels": 3}}
     with pytest.raises(ValueError, match=r"'model.kind' must be one that keeps its 'edge_dim', .* \(got Forgets\)"):
         build_model(settings, fake_dataset(edge_features=True))
+
+
+@pytest.mark.parametrize(
+    "named",
+    [lambda model: model.named_parameters(), lambda model: None, lambda model: [[]], {"a": 1}],
+    ids=["with names", "none", "lists", "no method"],
+)
+def test_what_names_no_parameters_is_refused(named: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(GUMP, "coin_parameters", named)
+    with pytest.raises(ValueError, match="'coin_parameters' of GUMP must be a method that returns parameters"):
+        parts_with_rates(build_model(tiny_config().settings, fake_dataset()))

@@ -1,6 +1,7 @@
 """Runs that are trained side by side: what they leave, and how they go on."""
 
 import dataclasses
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -152,19 +153,35 @@ def test_a_group_that_is_larger_than_what_is_asked_for_starts_anew_with_a_warnin
     config = tiny_config(protocol={"num_runs": 3})
     with pytest.raises(KeyboardInterrupt):
         list(Runner(tmp_path, num_replicas=3, watches=[interrupting(2)], save_every_s=0).run(config))
-    with pytest.warns(UserWarning, match="000-002.ckpt is not gone on from, so its 3 runs start anew: ask for all of them"):
+    with pytest.warns(UserWarning, match="000-002.ckpt is not gone on from, so 3 of its 3 runs start anew: ask for all of them"):
         assert len(list(Runner(tmp_path, num_replicas=2).run(config))) == 3
+
+
+def test_a_group_of_which_not_all_is_asked_for_starts_anew_with_a_warning(
+    tmp_path: Path, interrupting: Callable[[int], Any]
+) -> None:
+    config = tiny_config(protocol={"num_runs": 3})
+    with pytest.raises(KeyboardInterrupt):
+        list(Runner(tmp_path, num_replicas=2, watches=[interrupting(2)], save_every_s=0).run(config, [0, 1]))
+    with pytest.warns(UserWarning, match=r"000-001\.ckpt is not gone on from, so 1 of its 2 runs start anew: ask for all of them"):
+        assert len(list(Runner(tmp_path, num_replicas=2).run(config, [1, 2]))) == 2
 
 
 def test_a_group_of_which_the_program_has_changed_starts_anew_with_a_warning_that_says_what(
     tmp_path: Path, interrupting: Callable[[int], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = tiny_config(protocol={"num_runs": 3})
+    told = r"000-001\.ckpt is not gone on from, so the run starts anew: format was \d+, is 0"
     with pytest.raises(KeyboardInterrupt):
         list(Runner(tmp_path, num_replicas=2, watches=[interrupting(2)], save_every_s=0).run(config))
     monkeypatch.setattr(workshop, "FORMAT", 0)
-    with pytest.warns(UserWarning, match=r"000-001\.ckpt is not gone on from, so the run starts anew: format was \d+, is 0"):
+    with pytest.warns(UserWarning, match=told), pytest.raises(KeyboardInterrupt):
+        list(Runner(tmp_path, num_replicas=3, watches=[interrupting(2)], save_every_s=0).run(config))
+    assert [path.name for path in sorted(tmp_path.rglob("*.ckpt"))] == ["000-001.ckpt", "000-002.ckpt"]
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message=".*is not gone on from.*")  # the larger group does go on
         assert len(list(Runner(tmp_path, num_replicas=3).run(config))) == 3
+    assert not list(tmp_path.rglob("*.ckpt"))
 
 
 def grouped(groups: list[list[tuple[float, int]]]) -> Any:

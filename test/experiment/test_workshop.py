@@ -337,3 +337,11 @@ def test_what_nothing_is_known_of_is_refused(
     monkeypatch.setitem(preprocess.DATASETS, "fake", unknown)
     with pytest.raises(ValueError, match=message):
         list(Runner(tmp_path).run(tiny_config(dataset={"task": task})))
+
+
+@pytest.mark.parametrize("num_replicas", [None, 2])
+def test_a_rate_of_what_a_model_has_not_is_refused_before_it_is_trained(num_replicas: int | None, tmp_path: Path) -> None:
+    config = tiny_config(model={"kind": "MPNN"}, train={"coin_lr": 0.1})
+    with pytest.raises(ValueError, match=r"'train\.coin_lr' must be left out where a model has no coin parameters"):
+        list(Runner(tmp_path, num_replicas=num_replicas).run(config))
+    assert not list(tmp_path.rglob("*.json"))

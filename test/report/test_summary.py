@@ -146,3 +146,17 @@ def test_searches_alone_make_a_page(tmp_path: Path) -> None:
 def test_no_records_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"'records' must hold at least one record \(got none\)"):
         write_summary([], tmp_path / "results", tmp_path / "RESULTS.md")
+
+
+def test_a_section_of_several_methods_has_all_of_them_and_others_have_none(runs: Any, tmp_path: Path) -> None:
+    [section] = [section for section in SECTIONS if len(section.methods) == 2]
+    found = [
+        record
+        for title in ("GIN-GUMP", "GIN", *section.methods)
+        for record in runs([0.8, 0.9], name=f"tu/{title}", settings={"title": title})
+    ]
+    text = write_summary(found, tmp_path / "results", tmp_path / "RESULTS.md", []).read_text()
+    parts = {heading: part(text, heading) for heading in ("TU: GIN-GUMP", section.heading, "TU: the other systems")}
+    of = {heading: [method for method in section.methods if f"| {method} " in page] for heading, page in parts.items()}
+    assert of == {"TU: GIN-GUMP": [], section.heading: list(section.methods), "TU: the other systems": []}
+    assert "| GIN " in parts["TU: the other systems"] or "method GIN" in parts["TU: the other systems"]

@@ -32,6 +32,10 @@ def test_the_graph_that_is_given_stays_as_it_is_and_labels_stay() -> None:
     assert out.edge_attr.equal(one_hot(KINDS))
 
 
+def test_labels_may_be_true_and_false() -> None:
+    assert AddEdgeType()(chain(edge_attr=one_hot(KINDS).bool())).edge_type.equal(KINDS)
+
+
 def test_a_graph_without_edges_has_none() -> None:
     data = Data(edge_index=torch.empty(2, 0, dtype=torch.long), edge_attr=torch.empty(0, 3), num_nodes=2)
     assert AddEdgeType()(data).edge_type.tolist() == []
@@ -63,14 +67,16 @@ def test_bonds_of_mutag_have_four_kinds(data_root: Path) -> None:
         (chain(edge_attr=None), "'data' must have 'edge_attr', labels of its edges"),
         (
             chain(edge_attr=one_hot(KINDS) / 2),
-            r"'data.edge_attr' must have a single 1 in every row and 0 elsewhere \(got \[0.5, 0.0, 0.0\]\)",
+            r"'data.edge_attr' must have a single 1 in every row and 0 elsewhere \(got \[0.5, 0.0, 0.0\]\); edges that a rewiring added",
         ),
         (
             chain(edge_attr=torch.ones(6, 2)),
             r"'data.edge_attr' must have a single 1 in every row and 0 elsewhere \(got \[1.0, 1.0\]\)",
         ),
-        (chain(edge_attr=torch.ones(6)), r"'data.edge_attr' must have a column for every label \(got shape \[6\]\)"),
-        (chain(edge_attr=torch.ones(6, 0)), r"'data.edge_attr' must have a column for every label \(got shape \[6, 0\]\)"),
+        (chain(edge_attr=torch.ones(6)), r"with a column for every label \(got shape \[6\]\)"),
+        (chain(edge_attr=torch.ones(6, 0)), r"with a column for every label \(got shape \[6, 0\]\)"),
+        (chain(edge_attr=one_hot(KINDS)[:4]), r"must have a row for each of the 6 edges, .* \(got shape \[4, 3\]\)"),
+        (chain(edge_attr=[0, 1]), r"must have a row for each of the 6 edges, .* \(got \[0, 1\]\)"),
         (chain(edge_type=KINDS), "'data' must not have 'edge_type' already"),
         (Batch.from_data_list([chain()]), "must be one graph"),
     ],
