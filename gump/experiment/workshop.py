@@ -7,7 +7,7 @@ import json
 import os
 import statistics
 import warnings
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -108,9 +108,7 @@ class Workshop:
         folders = {self.folder.path(config, 0).parent: config for config in self.configs}
         order = {config.title: position for position, config in enumerate(self.configs)}
         left = {self.folder.path(*run): run for run in sorted(missing, key=lambda run: (order[run.config.title], run.number))}
-        rest: dict[
-            Path, tuple[list[Path], str]
-        ] = {}  # other checkpoints, with their runs and, where these have changed, what they are now
+        others = []  # checkpoints that are not gone on from, their runs, and what these are now if that is why
         for path, (identity, members) in self.folder.interrupted_groups(self.configs).items():
             now, waiting = "", {member for member in members if not member.is_file()}
             if len(members) <= size and all(member.parent in folders for member in members):
@@ -120,19 +118,19 @@ class Workshop:
                     groups.append(group)
                     left = {member: run for member, run in left.items() if member not in members}
                     continue
-            rest[path] = members, now if identity != now else ""
+            others.append((path, members, now if identity != now else ""))
         alike: dict[tuple[int, ...], list[Run]] = {}  # folds may differ by a graph, and replicas have parts of equal sizes
         for run in left.values():
             with blaming(self.config.place):
                 alike.setdefault(self.splits.sizes(run.number) if size > 1 else (), []).append(run)
         groups += [runs[i : i + size] for runs in alike.values() for i in range(0, len(runs), size)]
-        self._tell_of(rest, left.keys(), {self._checkpoint(group) for group in groups})
+        self._tell_of(others, left.keys(), {self._checkpoint(group) for group in groups})
         return groups
 
     @staticmethod
-    def _tell_of(rest: Mapping[Path, tuple[list[Path], str]], anew: Collection[Path], read_later: Collection[Path]) -> None:
+    def _tell_of(others: Iterable[tuple[Path, list[Path], str]], anew: Collection[Path], read_later: Collection[Path]) -> None:
         """Warns of checkpoints of runs that start anew, but for those that are read, and told of, when their runs are trained."""
-        for path, (members, now) in rest.items():
+        for path, members, now in others:
             if not (num_anew := sum(member in anew for member in members)):
                 continue
             if not now:
