@@ -85,6 +85,7 @@ MODELS: dict[str, Callable[[int, int], torch.nn.Module]] = {
     "gump gcn": lambda channels, hidden: GUMP(channels, hidden, 3),
     "gump gin": lambda channels, hidden: GUMP(channels, hidden, 3, conv="gin", base="gin"),
     "gump with edge attributes": lambda channels, hidden: GUMP(channels, hidden, 3, conv="graph", edge_dim=2, norm="layer"),
+    "gump with gcnii": lambda channels, hidden: GUMP(channels, hidden, 3, base="gcnii", num_base_layers=4),
     "gump with feed forward": lambda channels, hidden: GUMP(
         channels, hidden, 3, num_base_layers=2, feed_forward=True, base_feed_forward=True
     ),
@@ -136,6 +137,7 @@ NOT_UNDER_VMAP = {
     "gump gcn",
     "gump gin",
     "gump with edge attributes",
+    "gump with gcnii",
     "gump with feed forward",
 }
 """Models whose forward pass cannot run under ``torch.func.vmap``; GUMP and NBA-GNN can if they are given their line graph, see
