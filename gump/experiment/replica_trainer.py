@@ -21,6 +21,7 @@ from gump.experiment.progress import Evaluation, Progress
 from gump.experiment.protocol import Split, run_seed
 from gump.experiment.recorded_steps import RecordedSteps, ReplicaStore, Step, can_be_recorded
 from gump.experiment.replicas import Replicas
+from gump.experiment.running_average import RunningAverage
 from gump.experiment.stacked_adam import StackedAdam
 from gump.experiment.task import Task
 from gump.experiment.training import PER_REPLICA, Training, cosine, shared
@@ -93,6 +94,7 @@ class ReplicaTrainer:
         self.carried = list(range(len(self.indices)))  # the runs that are side by side now; lists of runs are of all of them
         self.replicas = Replicas(models)
         self.optimizer = self._optimizer()
+        self.average = self._average()
         self.progress = [Progress() for _ in indices]
         self.keep_weights = keep_weights
         self.kept: list[dict[str, Tensor]] = [{} for _ in indices]
@@ -103,8 +105,8 @@ class ReplicaTrainer:
         self.steps = RecordedSteps(self._steps(), store, record_steps)
 
     def _steps(self) -> dict[str, Step]:
-        learn = functools.partial(_learn, self.replicas, self.optimizer, self.store, self.task)
-        changes = [*self.optimizer.tensors(), *self.replicas.buffers.values()]
+        learn = functools.partial(_learn, self.replicas, self.optimizer, self.average, self.store, self.task)
+        changes = [*self.optimizer.tensors(), *self.average.tensors(), *self.replicas.buffers.values()]
         return {"train": Step(learn, changes), "eval": Step(functools.partial(_answer, self.replicas, self.store))}
 
     def _optimizer(self) -> StackedAdam:
@@ -116,6 +118,10 @@ class ReplicaTrainer:
             groups.append({"params": params, "lr": lr, "weight_decay": weight_decay})
         t = self.training
         return StackedAdam(groups, t.optimizer == "adamw", t.clip)
+
+    def _average(self) -> RunningAverage:
+        """Of weights as the optimizer has laid them out."""
+        return RunningAverage([*self.replicas.parameters.values(), *self.replicas.buffers.values()], self.training.average)
 
     def fit(self, checkpoint: Path | None = None, identity: str = "", watch: EpochWatch | None = None) -> list[Progress]:
         """Trains all runs to their ends.
@@ -133,7 +139,9 @@ class ReplicaTrainer:
             start = time.perf_counter()
             if len(self.carried) > NARROWEST and len(active) <= NARROWED_AT * len(self.carried):
                 self._narrow(active)
-            self._advance(self._train_epoch(), self._evaluate("val"))
+            train_loss = self._train_epoch()
+            with self.average.shown():
+                self._advance(train_loss, self._evaluate("val"))
             share = (time.perf_counter() - start) / len(active)
             for r in active:
                 self.progress[r].times_s.append(share)
@@ -160,10 +168,12 @@ class ReplicaTrainer:
         """Goes on with some of those that are side by side alone, in the layouts that there are."""
         self.steps.forget()  # before what follows, which needs memory
         rows = torch.tensor([self.carried.index(r) for r in carried], device=self.store.device)
-        before, self.carried = self.optimizer, list(carried)
+        optimizer, average, self.carried = self.optimizer, self.average, list(carried)
         self.replicas = self.replicas.only(rows)
         self.optimizer = self._optimizer()
-        self.optimizer.take_over(before, rows)
+        self.optimizer.take_over(optimizer, rows)
+        self.average = self._average()
+        self.average.take_over(average, rows)
         self.steps.steps = self._steps()
 
     def _train_epoch(self) -> Tensor:
@@ -256,6 +266,7 @@ class ReplicaTrainer:
         state = {
             "carried": self.carried,
             "optimizer": self.optimizer.state_dict(),
+            "average": self.average.state_dict(),
             "buffers": {key: value.cpu() for key, value in self.replicas.buffers.items()},
             "rate": self.rate,
             "plateau": self.plateau,
@@ -269,6 +280,7 @@ class ReplicaTrainer:
         if state["carried"] != self.carried:
             self._narrow(state["carried"])
         self.optimizer.load_state_dict(state["optimizer"])
+        self.average.load_state_dict(state.get("average", self.average.state_dict()))  # older checkpoints have none
         for key, value in state["buffers"].items():
             self.replicas.buffers[key].copy_(value)
         self.rate, self.plateau = state["rate"], state["plateau"]
@@ -277,13 +289,22 @@ class ReplicaTrainer:
         self.kept = state["kept"]
 
 
-def _learn(replicas: Replicas, optimizer: StackedAdam, store: ReplicaStore, task: Task, index: Tensor, layout: Layout) -> Tensor:
+def _learn(
+    replicas: Replicas,
+    optimizer: StackedAdam,
+    average: RunningAverage,
+    store: ReplicaStore,
+    task: Task,
+    index: Tensor,
+    layout: Layout,
+) -> Tensor:
     """Takes a step on one batch for each replica; returns their losses."""
     optimizer.zero_grad()
     batch = store.batch(index, layout)
     losses = replicas.losses(task, replicas(batch), batch.y) + replicas.penalties()
     losses.sum().backward()
     optimizer.step()
+    average.update()
     return losses.detach()
 
 

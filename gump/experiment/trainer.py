@@ -21,6 +21,7 @@ from gump.experiment.feed import Feed
 from gump.experiment.model import parts_with_rates, penalty, predict
 from gump.experiment.progress import Evaluation, Progress
 from gump.experiment.protocol import run_seed
+from gump.experiment.running_average import RunningAverage
 from gump.experiment.task import Task
 from gump.experiment.training import Training, cosine
 from gump.experiment.units import spread_of
@@ -63,6 +64,7 @@ class Trainer:
         optimizer = _optimizer(model, training)
         self.schedule = _schedule(optimizer, training)
         self.module, self.optimizer = self.fabric.setup(model, optimizer)
+        self.average = RunningAverage([*self.module.parameters(), *self.module.buffers()], training.average)
         self.progress = Progress()
         self.keep_weights = keep_weights
         self.kept: dict[str, Tensor] = {}
@@ -114,6 +116,7 @@ class Trainer:
             if self.training.clip is not None:
                 self.fabric.clip_gradients(self.module, self.optimizer, max_norm=self.training.clip, error_if_nonfinite=False)
             self.optimizer.step()
+            self.average.update()
             size = batch.y.size(0)
             total, count = total + size * loss.detach().float(), count + size
         sums: Any = self.fabric.all_reduce(torch.stack([total, total.new_tensor(count)]), reduce_op="sum")  # over all processes
@@ -122,14 +125,15 @@ class Trainer:
 
     def _evaluate_epoch(self, train_loss: float) -> bool:
         """Adds an epoch to the progress, if its validation loss is finite; returns whether it is."""
-        val_loss, val, *_ = evaluate(self.module, self.feed, "val", self.task)
-        if not math.isfinite(val_loss):
-            return False
-        self.progress.advance(
-            self.training, self.task, train_loss, val_loss, val, lambda: evaluate(self.module, self.feed, "test", self.task)
-        )
-        if self.keep_weights and self.progress.counts(self.training.select):
-            self.kept = {key: value.detach().cpu().clone() for key, value in self.module.state_dict().items()}
+        with self.average.shown():
+            val_loss, val, *_ = evaluate(self.module, self.feed, "val", self.task)
+            if not math.isfinite(val_loss):
+                return False
+            self.progress.advance(
+                self.training, self.task, train_loss, val_loss, val, lambda: evaluate(self.module, self.feed, "test", self.task)
+            )
+            if self.keep_weights and self.progress.counts(self.training.select):
+                self.kept = {key: value.detach().cpu().clone() for key, value in self.module.state_dict().items()}
         return True
 
     def _step_schedule(self) -> None:
@@ -174,12 +178,17 @@ class Trainer:
 
     def _learned(self) -> dict[str, Any]:
         """What an epoch of training changes, whether or not it ends well."""
-        return {"model": self.module.state_dict(), "optimizer": self.optimizer.state_dict()}
+        return {
+            "model": self.module.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "average": self.average.state_dict(),
+        }
 
     def _load_learned(self, learned: dict[str, Any]) -> None:
         """Goes back, or on, to that."""
         self.module.load_state_dict(learned["model"])
         self.optimizer.load_state_dict(learned["optimizer"])
+        self.average.load_state_dict(learned.get("average", self.average.state_dict()))  # older checkpoints have none
 
     def save(self, checkpoint: Path, identity: str = "") -> None:
         """Writes the state to a file."""

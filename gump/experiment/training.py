@@ -49,6 +49,9 @@ class Training:
         plateau_factor: What the rate is multiplied with.
         plateau_patience: Epochs without progress that are let pass before that; one more lowers the rate.
         clip: The largest norm of the gradient.
+        average: The share that every step keeps of a running average of the weights, such as 0.99, see
+            :class:`gump.experiment.running_average.RunningAverage`. The average is what is judged, on validation and test, and kept; training goes on
+            from the weights themselves. By default there is none.
         patience: Epochs without progress on ``monitor`` that are let pass; after one more training stops.
         monitor: What ``patience`` looks at on validation: ``"loss"`` or ``"metric"``.
         threshold: By what factor it must improve to count as progress.
@@ -75,6 +78,7 @@ class Training:
     plateau_factor: float = 0.1
     plateau_patience: int = 10
     clip: float | None = None
+    average: float | None = None
     patience: int | None = None
     monitor: str = "loss"
     threshold: float = 1.0
@@ -118,6 +122,8 @@ class Training:
             raise ValueError(f"'train.plateau_factor' must be at least 0 and below 1 (got {self.plateau_factor})")
         if self.clip == 0:
             raise ValueError("'train.clip' must be above 0, or 'none' for no clipping (got 0)")
+        if self.average is not None and not 0 < self.average < 1:
+            raise ValueError(f"'train.average' must be between 0 and 1, or 'none' for no average (got {self.average})")
         if self.stop_at is not None and not math.isfinite(self.stop_at):
             raise ValueError(f"'train.stop_at' must be finite (got {self.stop_at})")
 

@@ -170,6 +170,7 @@ def test_what_runs_side_by_side_share_is_all_but_what_each_can_have_for_itself()
         (tiny_tables(train={"plateau_factor": 1.0}), r"'train.plateau_factor' must be at least 0 and below 1 \(got 1.0\)"),
         (tiny_tables(train={"plateau_factor": -0.5}), r"'train.plateau_factor' must be at least 0 and below 1 \(got -0.5\)"),
         (tiny_tables(model={"kind": "GCNII", "hidden_channels": 0}), r"'model.hidden_channels' must be at least 1 \(got 0\)"),
+        (tiny_tables(train={"average": 1.0}), r"'train.average' must be between 0 and 1, or 'none' for no average \(got 1.0\)"),
         (tiny_tables(train={"clip": 0.0}), r"'train.clip' must be above 0, or 'none' for no clipping"),
         (tiny_tables(train={"stop_at": math.inf}), r"'train.stop_at' must be finite \(got inf\)"),
         (

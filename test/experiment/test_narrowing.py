@@ -34,7 +34,7 @@ OWN = [{"patience": end - 2, "lr": 1e-3 * (r + 1), "weight_decay": 0.01 * (r == 
 
 TRAININGS: list[dict[str, Any]] = [
     {"schedule": "plateau", "plateau_patience": 0, "plateau_factor": 0.5},
-    {"schedule": "cosine", "warmup": 1, "optimizer": "adamw", "clip": 0.5, "base_lr": 3e-3},
+    {"schedule": "cosine", "warmup": 1, "optimizer": "adamw", "clip": 0.5, "base_lr": 3e-3, "average": 0.9},
 ]
 
 

@@ -141,6 +141,7 @@ TRAININGS: list[dict[str, Any]] = [
     {"schedule": "plateau", "plateau_patience": 0, "plateau_factor": 0.5, "lr": 0.05},
     {"patience": 0, "epochs": 8, "lr": 0.1},
     {"stop_at": 0.3, "stop_after": 2, "repeats": 2},
+    {"average": 0.8, "lr": 3e-2},
 ]
 
 
@@ -236,7 +237,7 @@ def test_every_replica_stops_and_slows_by_settings_of_its_own() -> None:
 def test_settings_that_all_replicas_share_must_be_equal() -> None:
     chosen, dataset, models = setting("GCN", 2)
     splits = [chosen.protocol.split(dataset, index) for index in range(2)]
-    others = {"epochs": 5, "batch_size": 3, "optimizer": "adamw", "schedule": "cosine", "warmup": 1, "clip": 1.0}
+    others = {"epochs": 5, "batch_size": 3, "optimizer": "adamw", "schedule": "cosine", "warmup": 1, "clip": 1.0, "average": 0.9}
     others |= {"repeats": 2, "precision": "64-true", "deterministic": False}
     assert {*others, *PER_REPLICA} == {field.name for field in dataclasses.fields(chosen.training)}
     for key, value in others.items():

@@ -46,7 +46,7 @@ def reached(trainer: Trainer) -> dict[str, Any]:
 def assert_equal(a: Trainer, b: Trainer) -> None:
     """Bit for bit: what was reached, and what a next epoch would start from."""
     assert reached(a) == reached(b)
-    for key in ("model", "optimizer", "schedule"):
+    for key in ("model", "optimizer", "average", "schedule"):
         assert flat(a.state_dict()[key]) == flat(b.state_dict()[key])
 
 
@@ -123,6 +123,7 @@ SCHEDULES: dict[str, dict[str, Any]] = {
     "none": {"weight_decay": 0.1, "clip": 0.5},
     "cosine": {"schedule": "cosine", "warmup": 2, "optimizer": "adamw", "base_lr": 0.1, "weight_decay": 0.1},
     "plateau": {"schedule": "plateau", "plateau_patience": 0, "plateau_factor": 0.5, "lr": 0.1, "epochs": 4},
+    "average": {"average": 0.6, "lr": 0.1, "clip": 1.0},
     "plateau_train": {"schedule": "plateau_train", "plateau_patience": 0, "lr": 0.1, "patience": 2, "monitor": "metric"},
 }
 
@@ -142,6 +143,33 @@ def test_a_run_stopped_in_any_epoch_goes_on_as_if_it_had_not(name: str, tmp_path
         resumed.fit(checkpoint, "run", lambda now, _, seen=seen: seen.append(now))  # type: ignore[misc]
         assert seen == list(range(epoch, whole.progress.epoch + 1))  # what a checkpoint has is not trained again
         assert_equal(resumed, whole)
+
+
+def test_an_average_of_weights_is_judged_and_kept_and_changes_no_step() -> None:
+    plain, averaged = trainer(epochs=3, lr=0.1), trainer(epochs=3, lr=0.1, average=0.9, select="last")
+    averaged.keep_weights = True
+    plain.fit()
+    averaged.fit()
+    assert averaged.progress.history["train_loss"] == plain.progress.history["train_loss"]
+    assert flat(averaged.module.state_dict()) == flat(plain.module.state_dict()), "the weights of the last step"
+    for (name, _), value in zip(averaged.module.named_parameters(), averaged.average.values, strict=False):
+        assert torch.equal(averaged.kept[name], value)
+    averaged.module.load_state_dict(averaged.kept)
+    assert evaluate(averaged.module, averaged.feed, "val", averaged.task).loss == averaged.progress.history["val_loss"][-1]
+    assert averaged.progress.history["val_loss"][-1] != plain.progress.history["val_loss"][-1]
+
+
+def test_a_checkpoint_from_before_there_were_averages_is_gone_on_from() -> None:
+    whole, half = trainer({"dropout": 0.3}, epochs=4), trainer({"dropout": 0.3}, epochs=4)
+    whole.fit()
+    with pytest.raises(Stopped):
+        half.fit(watch=stop_in(2))
+    state = half.state_dict()
+    del state["average"]
+    resumed = trainer({"dropout": 0.3}, weights=99, epochs=4)
+    resumed.load_state_dict(state)
+    resumed.fit()
+    assert reached(resumed)["history"] == reached(whole)["history"]
 
 
 def test_a_run_stopped_again_and_again_ends_the_same(tmp_path: Path) -> None:
@@ -166,7 +194,7 @@ def test_checkpoints_load_without_unpickling_code_and_only_for_their_own_run(tmp
     path = tmp_path / "c"
     trainer(weights=99, schedule="cosine").fit(path, "one")
     state = torch.load(path, weights_only=True)
-    assert set(state) == {"identity", "model", "optimizer", "schedule", "progress", "kept"}
+    assert set(state) == {"identity", "model", "optimizer", "average", "schedule", "progress", "kept"}
     assert (state["identity"], state["progress"]["epoch"]) == ("one", 3)
     other, whole = trainer(schedule="cosine"), trainer(schedule="cosine")
     with pytest.warns(UserWarning, match="the run was 'one', is 'another'"):
