@@ -113,9 +113,9 @@ def test_its_epoch_is_selected_as_its_benchmark_or_the_code_that_it_follows_has_
     if path.startswith(("lrgb/", "ogb/", "search/peptides")):
         assert training.select == "metric"
     else:
-        until_the_end = training.threshold > 1 or (
-            training.schedule == "cosine" and path.startswith(("search/", "best/", "attributes/", "encodings/", "coins/"))
-        )  # FoSR's rule, and a rate that ends at zero
+        calm = training.schedule == "cosine" or training.average is not None  # a rate that ends at zero, or an average of steps
+        searched = path.startswith(("search/", "best/", "attributes/", "encodings/", "coins/"))
+        until_the_end = training.threshold > 1 or (calm and searched)  # FoSR's rule is the first
         assert training.select == ("last" if until_the_end else "loss")
 
 

@@ -152,7 +152,7 @@ def test_an_average_of_weights_is_judged_and_kept_and_changes_no_step() -> None:
     averaged.fit()
     assert averaged.progress.history["train_loss"] == plain.progress.history["train_loss"]
     assert flat(averaged.module.state_dict()) == flat(plain.module.state_dict()), "the weights of the last step"
-    for (name, _), value in zip(averaged.module.named_parameters(), averaged.average.values, strict=False):
+    for (name, _), value in zip(averaged.module.module.named_parameters(), averaged.average.values, strict=False):
         assert torch.equal(averaged.kept[name], value)
     averaged.module.load_state_dict(averaged.kept)
     assert evaluate(averaged.module, averaged.feed, "val", averaged.task).loss == averaged.progress.history["val_loss"][-1]
