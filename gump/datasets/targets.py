@@ -172,7 +172,9 @@ def _classes(table: Table, name: str) -> np.ndarray:
     column, cells = table.numbers(name), np.array(table.columns[name])
     values, lines = cells if column is None else column, table.lines
     missing = np.isin(np.char.lower(cells), list(MISSING))
-    _refuse(missing, lines, [name], f"must have a class in every line of {table.path} for task 'multiclass' (got none in {{}})")
+    words = ", ".join(f"'{word}'" for word in sorted(MISSING) if word)
+    message = f"must have a class in every line of {table.path} for task 'multiclass' (got none in {{}})"
+    _refuse(missing, lines, [name], f"{message}; {words} and empty cells are none, so a class of such a name must have another")
     if column is not None:
         fractions = ~np.isfinite(values) | (values != np.floor(values))
         _refuse(fractions, lines, [name], f"must be whole numbers or words in {table.path} for task 'multiclass' (not so in {{}})")

@@ -73,7 +73,8 @@ class _PerturbedPolar(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
-        scores, factors = ctx.saved_tensors[: len(grads)], ctx.saved_tensors[len(grads) :]
+        saved = ctx.saved_tensors  # can be had once where states are computed again
+        scores, factors = saved[: len(grads)], saved[len(grads) :]
         results: list[Tensor | None] = []
         with torch.autocast(scores[0].device.type, enabled=False):
             for block, factor, center, grad in zip(scores, factors, ctx.centers, grads, strict=True):

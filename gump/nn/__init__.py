@@ -26,6 +26,7 @@ from gump.nn.models import (
     OrthoGCN,
     UnitaryGCN,
 )
+from gump.nn.norm import BatchNorm
 from gump.nn.patch_encoder import PatchEncoder
 from gump.nn.propagation import Propagation
 from gump.nn.readout import mean_of_incoming
@@ -48,6 +49,7 @@ __all__ = [
     "ArcGINConv",
     "ArcGraphConv",
     "ArcLinear",
+    "BatchNorm",
     "CategoricalEmbedding",
     "Coin",
     "DRewGCN",

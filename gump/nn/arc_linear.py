@@ -9,7 +9,7 @@ from torch import Tensor
 
 from gump.line_graph import EulerianLineGraph
 from gump.nn.incidence import at_arcs
-from gump.nn.linear import is_hooked
+from gump.nn.unaltered import is_unaltered
 
 
 class ArcFeatures(NamedTuple):
@@ -62,11 +62,12 @@ class ArcLinear(torch.nn.Linear):
         return out if h.attr is None else out + h.attr @ self.weight[:, 2 * width :].t()
 
 
-def input_of(layer: ArcLinear, h: Tensor | ArcFeatures) -> Tensor | ArcFeatures:
-    """What to give a layer: features as they are, or their rows if it has hooks, which expect a tensor."""
-    if not isinstance(h, ArcFeatures) or not is_hooked(layer):
+def input_of(layer: torch.nn.Module, h: Tensor | ArcFeatures) -> Tensor | ArcFeatures:
+    """What to give a layer: features as they are, or their rows if it has hooks or another is in its place, which expect a tensor."""
+    if not isinstance(h, ArcFeatures) or is_unaltered(layer, ArcLinear):
         return h
-    check_arc_features(h, layer.in_features)
+    if isinstance(layer, torch.nn.Linear):
+        check_arc_features(h, layer.in_features)
     return h.dense()
 
 

@@ -17,8 +17,8 @@ from gump.line_graph import BlockGroup, EulerianLineGraph
 from gump.nn.arc_linear import ArcFeatures, check_arc_features, check_vertices
 from gump.nn.arguments import check_counts, check_name
 from gump.nn.incidence import at_arcs
-from gump.nn.linear import is_hooked
 from gump.nn.pair_score import pair_scores
+from gump.nn.unaltered import is_unaltered
 
 SCORE_RANK, MAX_BLOCK = 8, 64
 """The rank of bilinear scores and the largest block by default. Blocks of 32 cost as much as a hub's form of this rank, blocks of 64 several
@@ -134,6 +134,7 @@ class Coin(torch.nn.Module):
         self.bilinear, self.max_block = scores == "bilinear", max_block if kind in AT_HUBS else sys.maxsize
         self.score_rank = min(score_rank, attention_channels)
         attention_channels = self.score_rank if self.bilinear else attention_channels
+        self.in_channels, self.attention_channels = in_channels, attention_channels
         if self.has_scores:
             self.lin_source = torch.nn.Linear(in_channels, attention_channels, bias=False)
             self.lin_target = torch.nn.Linear(in_channels, attention_channels, bias=False)
@@ -207,8 +208,8 @@ class Coin(torch.nn.Module):
         """How many numbers the attention keeps for the backward."""
         if not self.has_scores or self.bilinear:
             return 0
-        pairs = 2 * num_transitions * self.lin_score.in_features
-        return pairs if pairs <= 2 * KEEP or self._hooked else 0
+        pairs = 2 * num_transitions * self.attention_channels
+        return pairs if pairs <= 2 * KEEP or self._altered else 0
 
     def scores(self, x: Tensor, line_graph: EulerianLineGraph, arc_attr: Tensor | None = None) -> list[Tensor]:
         r"""Computes the attention scores :math:`\mathbf{B}_v` of the vertices up to ``max_block``."""
@@ -218,7 +219,7 @@ class Coin(torch.nn.Module):
         sizes = [g.num_blocks * g.degree for g in groups]
         terms = self._bilinear_terms if self.bilinear else self._additive_terms
         rows, columns = terms(x, line_graph, arc_attr, slice(sum(sizes)))
-        if not self.bilinear and self._hooked:
+        if not self.bilinear and self._altered:
             return self._called_pair_scores(rows, columns, groups)
         if not self.bilinear:
             keep = torch.compiler.is_compiling() or self._kept_pairs(sum(g.num_blocks * g.degree**2 for g in groups)) > 0
@@ -240,8 +241,8 @@ class Coin(torch.nn.Module):
         :math:`\mathbf{W}_t[\mathbf{x}_v ; \mathbf{x}_w]` for the arc to w. What the column has of :math:`\mathbf{x}_v` is added to the rows
         instead, since only sums count.
         """
-        check_arc_features(ArcFeatures(x, line_graph, arc_attr), self.lin_source.in_features)
-        if self._hooked:
+        check_arc_features(ArcFeatures(x, line_graph, arc_attr), self.in_channels)
+        if self._altered:
             return self._called_terms(x, line_graph, arc_attr, arcs)
         source, target, width = self.lin_source.weight, self.lin_target.weight, x.size(-1)
         return self._terms(x, line_graph, arc_attr, arcs, source, target, source[:, width : 2 * width] + target[:, :width])
@@ -250,9 +251,9 @@ class Coin(torch.nn.Module):
         self, x: Tensor, line_graph: EulerianLineGraph, arc_attr: Tensor | None, arcs: slice
     ) -> tuple[Tensor, Tensor]:
         """The two factors of the scores, for every row and for every column of the blocks."""
-        check_arc_features(ArcFeatures(x, line_graph, arc_attr), self.lin_source.in_features)
+        check_arc_features(ArcFeatures(x, line_graph, arc_attr), self.in_channels)
         rank, width = self.score_rank, x.size(-1)
-        if self._hooked:
+        if self._altered:
             rows, columns = self._called_terms(x, line_graph, arc_attr, arcs)
             terms, weight = (rows[:, :rank], columns[:, :rank]), self._called_weight()[:rank]
         else:
@@ -286,9 +287,9 @@ class Coin(torch.nn.Module):
         return rows, columns
 
     @property
-    def _hooked(self) -> bool:
-        """Whether a layer has hooks, so that all are called."""
-        return any(is_hooked(layer) for layer in self.children())
+    def _altered(self) -> bool:
+        """Whether a layer has hooks or another is in its place, so that all are called."""
+        return not all(is_unaltered(layer, torch.nn.Linear) for layer in self.children())
 
     def _called_terms(
         self, x: Tensor, line_graph: EulerianLineGraph, arc_attr: Tensor | None, arcs: slice
@@ -310,9 +311,9 @@ class Coin(torch.nn.Module):
 
     def _called_weight(self) -> Tensor:
         """The weights of bilinear scores, of which hubs need each by itself, as what the layer makes of unit vectors."""
-        like = next(self.lin_score.parameters())  # a pruned weight may have the type that the layer once had
+        like = next(self.lin_score.parameters(), torch.empty(0))  # a pruned weight may have the type that the layer once had
         with torch.autocast(like.device.type, enabled=False):
-            unit: Tensor = self.lin_score(torch.eye(self.lin_score.in_features, dtype=like.dtype, device=like.device))
+            unit: Tensor = self.lin_score(torch.eye(self.attention_channels, dtype=like.dtype, device=like.device))
         return unit.squeeze(-1)
 
     def project_all(self, scores: list[Tensor]) -> list[Tensor]:

@@ -10,7 +10,8 @@ from torch.nn.functional import batch_norm
 
 from gump.kernels import runs_kernels
 from gump.nn.arguments import can_look
-from gump.nn.linear import is_hooked, is_relu
+from gump.nn.linear import is_relu
+from gump.nn.unaltered import is_unaltered
 
 NORMS: dict[str, dict[str, Any]] = {
     "batch": {"norm": "batch_norm", "norm_kwargs": {"allow_single_element": True}},
@@ -34,7 +35,8 @@ class BatchNorm(torch.nn.Module):
     rounding makes of equal rows, which differs with their order, grows a few hundred times in every layer. With one, rows that it leaves
     out do not count, and come out as anything; so batches of different sizes can be trained side by side in one shape, each as if it were
     alone. A single row, which has no variance, is normalized by the running statistics. It is no :class:`torch.nn.BatchNorm1d`, and what
-    looks for one, such as ``torch.optim.swa_utils.update_bn``, passes it by.
+    looks for one, such as ``torch.optim.swa_utils.update_bn`` or ``torch.nn.SyncBatchNorm.convert_sync_batchnorm``, passes it by. To freeze running
+    statistics, call ``.eval()`` on the modules of this class.
 
     Args:
         channels: Width of the rows.
@@ -164,6 +166,6 @@ def make_norm(name: str | None, channels: int) -> Any:
 
 def normalized(norm: torch.nn.Module, act: torch.nn.Module, x: Tensor, mask: Tensor | None = None) -> Tensor:
     """Computes ``act(norm(x, mask))``, at once where that is a ReLU of a batch norm, both without hooks."""
-    if isinstance(norm, BatchNorm) and is_relu(act) and not is_hooked(norm):
+    if is_unaltered(norm, BatchNorm) and is_relu(act):
         return norm(x, mask, relu=True)
     return act(norm(x, mask))

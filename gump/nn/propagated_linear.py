@@ -9,8 +9,10 @@ import torch
 from torch import Tensor
 
 from gump.kernels.once_differentiable import once_differentiable
-from gump.nn.linear import is_hooked, is_relu, linear
+from gump.nn.arc_linear import ArcLinear
+from gump.nn.linear import is_relu, linear
 from gump.nn.propagation import Propagation, SparseOperator, check_states
+from gump.nn.unaltered import is_unaltered
 
 
 def propagated_linear(
@@ -37,7 +39,8 @@ def propagated_linear(
         - **output:** :math:`(A, F_{out})`
     """
     operator = propagate.operator
-    if operator is None or layer.bias is None or is_hooked(layer) or torch.is_autocast_enabled(h.device.type):
+    plain = is_unaltered(layer, torch.nn.Linear, ArcLinear)
+    if operator is None or not plain or layer.bias is None or torch.is_autocast_enabled(h.device.type):
         return linear(layer, propagate(h, scale), propagate.mask, act)
     weight, bias = layer.weight, layer.bias
     if len({h.dtype, weight.dtype, operator.row_values.dtype}) > 1:

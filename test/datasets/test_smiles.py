@@ -384,6 +384,11 @@ def test_molecules_are_read_once_for_each_content_column_and_version(tmp_path: P
             r"'task' must be 'multilabel' or 'regression' .* \(got 'binary' for 2\)",
         ),
         ({"a": ["x", "", "y"]}, {"targets": "a"}, r"'a' must have a class in every line of .* \(got none in line 3\)"),
+        (
+            {"a": ["low", "none", "y"]},
+            {"targets": "a"},
+            r"got none in line 3\); 'n/a', 'na', 'nan', 'none', 'null' and empty cells are none",
+        ),
         ({"a": [0, 1.5, 2]}, {"task": "multiclass"}, r"'a' must be whole numbers or words .* \(not so in line 3\)"),
         ({"a": ["x", "x", "x"]}, {"targets": "a"}, r"'a' must have two classes at least .* \(got 1 in"),
         ({"a": [0, 1, 0]}, {"smiles": "mol"}, r"'smiles' must be a column of .*a.csv \(got 'mol'; there are: 'smiles', 'a'\)"),

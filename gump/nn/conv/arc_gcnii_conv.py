@@ -56,8 +56,8 @@ class ArcGCNIIConv(torch.nn.Module):
         if not (theta >= 0 and math.isfinite(theta)):
             raise ValueError(f"'theta' must be finite and not negative (got {theta})")
         check_counts(1, layer=layer)
-        self.alpha, self.beta = alpha, math.log(theta / layer + 1)
-        self.lin = ArcLinear(in_channels, out_channels, bias=False) if self.beta > 0 or in_channels != out_channels else None
+        self.alpha, self.beta, self.has_identity = alpha, math.log(theta / layer + 1), in_channels == out_channels
+        self.lin = ArcLinear(in_channels, out_channels, bias=False) if self.beta > 0 or not self.has_identity else None
 
     def reset_parameters(self) -> None:
         """Draws new weights, if there are any."""
@@ -73,7 +73,7 @@ class ArcGCNIIConv(torch.nn.Module):
     ) -> Tensor:
         """Propagates, mixes in ``first``, if there is such a thing yet, and transforms; ``act`` is the nonlinearity that follows, if any."""
         check_propagation(propagate, h)
-        if self.lin is not None and self.lin.in_features != self.lin.out_features:
+        if self.lin is not None and not self.has_identity:
             h = input_of(self.lin, h)
             h = self.lin.product(h) if isinstance(h, ArcFeatures) else self.lin(h)
             out = propagate(h)  # with which the weights commute

@@ -11,7 +11,7 @@ from torch_geometric.nn.inits import reset
 from torch_geometric.nn.resolver import activation_resolver, normalization_resolver
 
 from gump.nn.arguments import check_counts
-from gump.nn.linear import is_hooked
+from gump.nn.unaltered import is_unaltered
 
 
 def signed_sqrt(x: Tensor, eps: float = 1e-6) -> Tensor:
@@ -169,8 +169,8 @@ class GRITConv(torch.nn.Module):
         return x, pair_attr
 
     def _of_pairs(self, pair_attr: Tensor) -> Iterator[Tensor]:
-        """What states of pairs multiply with, then what they add: one after the other, as memory is scarce, unless the layer has hooks."""
-        if is_hooked(self.lin_pair):
+        """What states of pairs multiply with, then what they add: one after the other, as memory is scarce, unless the layer has to be called."""
+        if not is_unaltered(self.lin_pair, torch.nn.Linear):
             yield from self.lin_pair(pair_attr).chunk(2, dim=-1)
             return
         for weight, bias in zip(self.lin_pair.weight.chunk(2), self.lin_pair.bias.chunk(2), strict=True):

@@ -86,6 +86,9 @@ class ADGN(torch.nn.Module):
         """Draws new weights."""
         for module in (self.encoder, self.convs, *(conv.act for conv in self.convs), self.lin):
             reset(module)
+        for name, buffer in self.convs.named_buffers():
+            if name.endswith(".eye"):  # of which a model that was made without memory has none
+                torch.nn.init.eye_(buffer)
 
     def forward(
         self,

@@ -141,7 +141,7 @@ class Exphormer(torch.nn.Module):
         self, x: Tensor, edge_index: Tensor, edge_attr: Tensor | None, batch: Tensor | None, expander_index: Tensor | None
     ) -> Interaction:
         """Joins the edges of the graph, of the expander and of the virtual nodes."""
-        if isinstance(self.edge_encoder, torch.nn.Linear):
+        if self.edge_dim > 0:
             attr = self.edge_encoder(edge_features(edge_attr, self.edge_dim, x))
         else:
             attr = self.edge_encoder.weight.expand(edge_index.size(1), -1)

@@ -21,8 +21,7 @@ from gump.nn.arguments import can_look, check_counts, check_features, check_mask
 from gump.nn.coin import MAX_BLOCK, SCORE_RANK, Coin
 from gump.nn.conv import ArcGCNConv, ArcGCNIIConv, ArcGINConv, ArcGraphConv
 from gump.nn.feed_forward import FeedForward
-from gump.nn.models.gcnii import GCNII
-from gump.nn.models.mpnn import CONVS as PLAIN
+from gump.nn.models.mpnn import CONVS as BASES
 from gump.nn.models.mpnn import MPNN
 from gump.nn.norm import NORMS, NoNorm, make_norm, normalized
 from gump.nn.propagation import Propagation
@@ -30,7 +29,6 @@ from gump.nn.readout import mean_of_incoming
 from gump.nn.rows import select_rows
 
 CONVS = {"gcn": ArcGCNConv, "gin": ArcGINConv, "graph": ArcGraphConv, "gcnii": ArcGCNIIConv}
-BASES = (*PLAIN, "gcnii")
 PRESETS: dict[str, dict[str, Any]] = {
     "paper": {"coin": "newton_schulz", "num_steps": 10, "norm": None, "base_norm": "batch", "residual": False},
 }
@@ -86,8 +84,7 @@ class GUMP(torch.nn.Module):
         out_channels: Width of the result after a final linear map; by default there is none and the result is :math:`2d` wide.
         conv: The flavor of the layers: ``"gcn"``, ``"gin"``, ``"graph"`` or ``"gcnii"``, which mixes the first layer's states into every other, see
             :class:`gump.nn.ArcGCNIIConv`.
-        base: The flavor of the base GNN: ``"gcn"``, ``"gin"``, ``"graph"``, ``"gcnii"`` or none. A deep :class:`gump.nn.GCNII` smooths features
-            without forgetting them, which is worth much where neighbors are alike, as in citation graphs, and which an orthogonal operator cannot do.
+        base: The flavor of the base GNN: ``"gcn"``, ``"gin"``, ``"graph"`` or none.
         num_base_layers: Depth of the base GNN. With zero, or without a base, vertex features are mapped to :math:`d` linearly.
         edge_dim: How many attributes every edge has: the columns of ``edge_attr``, and one more if edge weights count as such.
         directed: Whether ``edge_index`` is directed. Arcs then carry a flag that tells whether they were in it, and those that were not
@@ -105,22 +102,20 @@ class GUMP(torch.nn.Module):
             without it, and with ``conv="gcnii", theta=0, norm=None``, the layers are a filter of vertex features whose width ``alpha`` sets, see
             :class:`gump.nn.ArcGCNIIConv`.
         norm: ``"layer"``, ``"batch"`` or none, applied before the nonlinearity to arc states and to the base GNN's result. Coins answer to
-            features of order one; without a norm they stay close to the Grover coin at first.
+            features of order one; without a norm they stay close to the Grover coin at first. The batch norm is :class:`gump.nn.BatchNorm`, which
+            what looks for torch's, to freeze or to synchronize it, does not find.
         base_norm: The same for the inside of the base GNN.
         residual: Whether layers add to their input, from the second on.
         feed_forward: Whether a :class:`gump.nn.FeedForward` block follows every layer, which then has three (GIN) to five times as many
             multiplications. It has a nonlinearity and free weights, whatever ``linear`` and ``orthogonal_weights`` say about the layers.
-        base_feed_forward: The same inside a base GNN other than GCNII, behind every layer but its last, which is linear. Its rows, one for a
-            vertex, are fewer.
+        base_feed_forward: The same inside the base GNN, behind every layer but its last, which is linear. Its rows, one for a vertex, are fewer.
         alpha: The share of the first states, for ``conv="gcnii"``.
         theta: How far its weights are from the identity.
-        dropout: Probability :math:`p` of dropping an entry of an arc state after each layer, and inside a base GNN other than GCNII. Without a
-            norm states grow with it by :math:`(1 - p)^{-L/2}` over :math:`L` layers, in training alone; where that is beyond all measure there is a
-            warning. Take ``base_dropout`` then, a norm, or less than about :math:`1 / L`.
+        dropout: Probability :math:`p` of dropping an entry of an arc state after each layer, and inside the base GNN. Without a norm states grow
+            with it by :math:`(1 - p)^{-L/2}` over :math:`L` layers, in training alone; where that is beyond all measure there is a warning. Take
+            ``base_dropout`` then, a norm, or less than about :math:`1 / L`.
         base_dropout: Probability of dropping an entry of the vertex features and of the base GNN's result, before coins and states are made of
-            it, and with ``base="gcnii"`` between its layers; meant for few labels and many features, as in citation graphs.
-        base_alpha: The share of the first features, for ``base="gcnii"``.
-        base_theta: How far its weights are from the identity.
+            it; meant for few labels and many features, as in citation graphs.
         jk: ``"last"`` reads the last layer, ``"weighted"`` a learned average of all layers.
         orthogonal_weights: Whether to keep the layers' weight matrices orthogonal, the theory's assumption on weights; with ``conv="gcnii"`` what
             is mixed with the identity is, and not the mixture. A ReLU behind them halves the energy in every layer, which a norm or residual
@@ -166,8 +161,6 @@ class GUMP(torch.nn.Module):
         theta: float = 0.5,
         dropout: float = 0.0,
         base_dropout: float = 0.0,
-        base_alpha: float = 0.1,
-        base_theta: float = 0.5,
         jk: str = "last",
         orthogonal_weights: bool = False,
         checkpoint: bool = False,
@@ -182,10 +175,10 @@ class GUMP(torch.nn.Module):
             raise ValueError("'residual' must be False with conv='gcnii' (got True), whose layers mix in the first states")
         check_counts(1, in_channels=in_channels, hidden_channels=hidden_channels, num_layers=num_layers, out_channels=out_channels)
         check_counts(0, num_base_layers=num_base_layers, edge_dim=edge_dim)
-        if base_feed_forward and (base not in PLAIN or num_base_layers < 2):
+        if base_feed_forward and (base is None or num_base_layers < 2):
             raise ValueError(
-                f"'base_feed_forward' must be False without a base GNN of two layers, the last of which has no block, and with GCNII (got True "
-                f"with base={base!r} and num_base_layers={num_base_layers})"
+                f"'base_feed_forward' must be False without a base GNN of two layers, the last of which has no block (got True with "
+                f"base={base!r} and num_base_layers={num_base_layers})"
             )
         if norm is None:
             _warn_of_growth(dropout, num_layers, alpha if conv == "gcnii" else 0.0)
@@ -200,21 +193,9 @@ class GUMP(torch.nn.Module):
             raise ValueError("'act' must be the name of a nonlinearity (got None)")
         self.act = activation_resolver(act)
         self.arc_act = torch.nn.Identity() if linear else self.act
-        self.dropout = torch.nn.Dropout(dropout)
-        self.base_dropout = torch.nn.Dropout(0.0 if self.base == "gcnii" else base_dropout)  # GCNII drops there by itself
+        self.dropout, self.base_dropout = torch.nn.Dropout(dropout), torch.nn.Dropout(base_dropout)
         if self.base is None:
             self.encoder: torch.nn.Module = torch.nn.Linear(in_channels, hidden_channels)
-        elif self.base == "gcnii":
-            self.encoder = GCNII(
-                in_channels,
-                hidden_channels,
-                num_base_layers,
-                alpha=base_alpha,
-                theta=base_theta,
-                dropout=base_dropout,
-                act=act,
-                norm=base_norm,
-            )
         else:
             self.encoder = MPNN(
                 in_channels,
@@ -318,6 +299,10 @@ class GUMP(torch.nn.Module):
         sparse = None if mask is None else False
         propagate = Propagation(self.coin(*start), start.line_graph, sparse, self.coin.hubs(*start), arc_mask)
         h = self._propagate(start, propagate, arc_mask)
+        if (
+            not start.line_graph.block_sizes
+        ):  # scores of no arcs, whose gradients are zero and not missing, for those who wait for all
+            h = h + sum(p.sum() for p in self.coin.parameters())
         out = torch.cat([start.x, mean_of_incoming(h, start.line_graph, arc_mask)], dim=-1)
         out = (out if self.lin is None else self.lin(out)).to(x.dtype)
         return (out, h.to(x.dtype)) if return_arcs else out
@@ -377,8 +362,7 @@ class GUMP(torch.nn.Module):
         arcs = line_graph.arcs
         if line_graph.directed:
             arcs, weight = arcs[:, line_graph.listed], None if weight is None else weight[line_graph.listed]
-        given = {"sorted_edges": line_graph} if isinstance(self.encoder, MPNN) else {}
-        x = self.act(self.base_norm(self.encoder(x, arcs, edge_weight=weight, mask=mask, **given), mask))
+        x = self.act(self.base_norm(self.encoder(x, arcs, edge_weight=weight, mask=mask, sorted_edges=line_graph), mask))
         return Start(self.base_dropout(x), line_graph, arc_attr)
 
     def propagation_matrix(self, x: Tensor, edge_index: Tensor, **kwargs: Any) -> Tensor:
@@ -407,7 +391,7 @@ class GUMP(torch.nn.Module):
             )
         columns = [] if edge_attr is None else [edge_attr.flatten(1) if edge_attr.dim() > 1 else edge_attr.unsqueeze(1)]
         width = sum(c.size(1) for c in columns)
-        if edge_weight is not None and (width < self.edge_dim or self.base in ("gin", None)):
+        if edge_weight is not None and (width < self.edge_dim or self.base not in ("gcn", "graph")):
             columns.append(edge_weight.reshape(-1, 1))
             width += 1
         if not columns and self.edge_dim:

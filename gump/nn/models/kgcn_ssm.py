@@ -92,7 +92,18 @@ class KGCNSSM(HopNetwork):
             norm=norm,
         )
         self.input_scale = 1 / num_layers if input_scale is None else input_scale
-        self.register_buffer("eigenvalues", torch.linspace(smallest, largest, hidden_channels))
+        self.register_buffer("eigenvalues", torch.empty(hidden_channels))
+        self._ends = smallest, largest
+        self._spread_eigenvalues()
+
+    def reset_parameters(self) -> None:
+        """Draws new weights, and spreads the eigenvalues anew, which a model that was made without memory has none of."""
+        super().reset_parameters()
+        if hasattr(self, "eigenvalues"):  # it is called while there are none, too
+            self._spread_eigenvalues()
+
+    def _spread_eigenvalues(self) -> None:
+        self.eigenvalues.copy_(torch.linspace(*self._ends, self.hidden_channels))
 
     def layer(self, states: list[Tensor], hops: Hops) -> Tensor:
         r"""Computes :math:`\mathbf{H}^{(k+1)}` from :math:`\mathbf{H}^{(0)}, \dots, \mathbf{H}^{(k)}`."""

@@ -13,10 +13,11 @@ from torch_geometric.nn.resolver import activation_resolver
 from gump.line_graph import EulerianLineGraph, check_edge_index
 from gump.nn.arguments import can_look, check_counts, check_features, check_mask, check_name
 from gump.nn.feed_forward import FeedForward
-from gump.nn.linear import is_hooked, linear
+from gump.nn.linear import linear
 from gump.nn.neighbors import Neighbors
 from gump.nn.norm import NORMS, make_norm, normalized
 from gump.nn.normalized_adjacency import normalized_adjacency, propagate_by_rows
+from gump.nn.unaltered import is_hooked
 
 CONVS = ("gcn", "gin", "graph")
 Operator = tuple[Tensor | Neighbors, Tensor | None]

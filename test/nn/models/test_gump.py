@@ -14,11 +14,11 @@ from torch_geometric.nn import GCN
 
 from gump import EulerianLineGraph
 from gump.linalg import unitarity_error
-from gump.nn import COINS, GCNII, GUMP, PRESETS, ArcFeatures, Propagation
+from gump.nn import COINS, GUMP, PRESETS, ArcFeatures, Propagation
 from gump.nn.norm import NoNorm
 from gump.transforms import AddLineGraph
 
-CONVS, BASES = ("gcn", "gin", "graph", "gcnii"), ("gcn", "gin", "gcnii", None)
+CONVS, BASES = ("gcn", "gin", "graph", "gcnii"), ("gcn", "gin", None)
 EQUIVARIANT = [coin for coin in COINS if coin != "polar"]  # polar is not, on ties
 
 
@@ -458,29 +458,6 @@ def test_arguments_arrive(name: str, value: object, read: Callable[[GUMP], objec
     assert read(GUMP(3, 8, 2, num_base_layers=2)) != value
 
 
-def test_a_base_of_gcnii_is_that_model_with_settings_of_its_own() -> None:
-    edge_index, num_nodes = random_graph(0)
-    torch.manual_seed(0)
-    x, weight = torch.randn(num_nodes, 3), torch.rand(num_nodes, num_nodes)
-    weight = (weight + weight.t())[tuple(edge_index)]
-    settings: dict[str, Any] = {
-        "base_alpha": 0.3,
-        "base_theta": 0.8,
-        "base_dropout": 0.4,
-        "base_norm": "layer",
-        "alpha": 0.6,
-        "theta": 0.2,
-    }
-    model = GUMP(3, 8, 2, conv="gcnii", base="gcnii", num_base_layers=5, **settings).eval()
-    base = GCNII(3, 8, 5, alpha=0.3, theta=0.8, dropout=0.4, norm="layer").eval()
-    base.load_state_dict(model.encoder.state_dict())
-    arcs = EulerianLineGraph.from_edge_index(edge_index, num_nodes)
-    expected = model.base_norm(base(x, arcs.arcs, arcs.arc_attr(weight))).relu()
-    torch.testing.assert_close(model.start(x, edge_index, weight).x, expected)
-    assert (model.encoder.dropout.p, model.base_dropout.p, model.dropout.p) == (0.4, 0.0, 0.0), "entries are dropped there once"
-    assert {id(p) for p in model.encoder.parameters()} < {id(p) for p in model.base_parameters()}
-
-
 def test_dropout_drops_in_training_only() -> None:
     edge_index, num_nodes = random_graph(0)
     x = torch.randn(num_nodes, 3)
@@ -548,8 +525,7 @@ def test_reset_parameters_draws_new_ones() -> None:
         ({"conv": "gcnii", "residual": True}, r"'residual' must be False with conv='gcnii'"),
         ({"base_feed_forward": True}, r"'base_feed_forward' must be False without .*base='gcn' and num_base_layers=1\)"),
         ({"base_feed_forward": True, "base": None, "num_base_layers": 2}, "'base_feed_forward' must be False without .*base=None"),
-        ({"base_feed_forward": True, "base": "gcnii", "num_base_layers": 2}, "'base_feed_forward' must be False .* with GCNII"),
-        ({"base": "gat"}, r"'base' must be one of 'gcn', 'gin', 'graph', 'gcnii', None \(got 'gat'\)"),
+        ({"base": "gat"}, r"'base' must be one of 'gcn', 'gin', 'graph', None \(got 'gat'\)"),
         ({"norm": "pair"}, "'norm' must be one of"),
         ({"base_norm": "pair"}, "'base_norm' must be one of"),
         ({"jk": "cat"}, "'jk' must be one of"),
