@@ -17,10 +17,11 @@ class RunningAverage:
         \bar{\mathbf{w}}_t = \bar{\mathbf{w}}_{t-1} + \max\left(1 - \gamma, \tfrac{1}{t}\right) (\mathbf{w}_t - \bar{\mathbf{w}}_{t-1})
 
     The first :math:`1 / (1 - \gamma)` steps count equally, so that nothing is left of the weights before training. Running statistics of batch norm
-    are averaged likewise. Nothing waits for the device, and a step of it can be recorded.
+    are averaged likewise, and not computed again for the averaged weights. The average has single precision at least. A step of it does not wait for
+    the device, and can be recorded.
 
     Args:
-        tensors: Weights and buffers; those that hold no fractions stay as they are.
+        tensors: Weights and buffers; those of whole numbers stay as they are, and those that are not finite, such as masks.
         decay: The share :math:`\gamma` that a step keeps; none, and there is no average.
 
     Example:
@@ -38,8 +39,8 @@ class RunningAverage:
 
     def __init__(self, tensors: Iterable[Tensor], decay: float | None) -> None:
         self.decay = decay
-        self.live = [] if decay is None else [tensor.detach() for tensor in tensors if tensor.is_floating_point()]
-        self.values = [torch.zeros_like(tensor) for tensor in self.live]
+        self.live = [] if decay is None else [tensor.detach() for tensor in tensors if _can_be_averaged(tensor)]
+        self.values = [torch.zeros_like(tensor, dtype=torch.promote_types(tensor.dtype, torch.float32)) for tensor in self.live]
         device = self.live[0].device if self.live else None
         self.num_steps = torch.zeros((), dtype=torch.float64, device=device)
 
@@ -50,7 +51,9 @@ class RunningAverage:
             return
         self.num_steps += 1
         share = (1 / self.num_steps).clamp(min=1 - (self.decay or 0.0))
-        steps = torch._foreach_sub(self.live, self.values)
+        steps = torch._foreach_sub(
+            [tensor.to(value.dtype) for tensor, value in zip(self.live, self.values, strict=True)], self.values
+        )
         torch._foreach_mul_(steps, share)
         torch._foreach_add_(self.values, steps)
 
@@ -74,7 +77,7 @@ class RunningAverage:
 
     def state_dict(self) -> dict[str, Any]:
         """Everything that the next step depends on, besides the weights."""
-        return {"values": [value.cpu() for value in self.values], "num_steps": self.num_steps.cpu()}
+        return {"values": self.values, "num_steps": self.num_steps}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Goes back, or on, to a state."""
@@ -92,3 +95,7 @@ class RunningAverage:
         for own, whole in zip(self.values, other.values, strict=True):
             own.copy_(whole[rows])
         self.num_steps.copy_(other.num_steps)
+
+
+def _can_be_averaged(tensor: Tensor) -> bool:
+    return (tensor.is_floating_point() or tensor.is_complex()) and bool(tensor.isfinite().all())

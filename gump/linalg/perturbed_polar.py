@@ -78,7 +78,10 @@ class _PerturbedPolar(torch.autograd.Function):
         results: list[Tensor | None] = []
         with torch.autocast(scores[0].device.type, enabled=False):
             for block, factor, center, grad in zip(scores, factors, ctx.centers, grads, strict=True):
-                results.append(None if grad is None or block.size(-1) == 1 else _pulled(block, factor, center, grad, ctx.beta))
+                if grad is not None and block.size(-1) == 1:  # zero and not none, for those who wait for all gradients
+                    results.append(torch.zeros_like(block))
+                else:
+                    results.append(None if grad is None else _pulled(block, factor, center, grad, ctx.beta))
         return None, None, *results
 
     @staticmethod

@@ -255,7 +255,7 @@ class Coin(torch.nn.Module):
         rank, width = self.score_rank, x.size(-1)
         if self._altered:
             rows, columns = self._called_terms(x, line_graph, arc_attr, arcs)
-            terms, weight = (rows[:, :rank], columns[:, :rank]), self._called_weight()[:rank]
+            terms, weight = (rows[:, :rank], columns[:, :rank]), self._called_weight(x)[:rank]
         else:
             source, target, weight = self.lin_source.weight[:rank], self.lin_target.weight[:rank], self.lin_score.weight[0, :rank]
             at_vertex = source[:, width : 2 * width], target[:, :width]
@@ -289,7 +289,7 @@ class Coin(torch.nn.Module):
     @property
     def _altered(self) -> bool:
         """Whether a layer has hooks or another is in its place, so that all are called."""
-        return not all(is_unaltered(layer, torch.nn.Linear) for layer in self.children())
+        return not all(is_unaltered(layer, torch.nn.Linear) and layer.bias is None for layer in self.children())
 
     def _called_terms(
         self, x: Tensor, line_graph: EulerianLineGraph, arc_attr: Tensor | None, arcs: slice
@@ -309,9 +309,9 @@ class Coin(torch.nn.Module):
         parts = scores.split([g.num_blocks * g.degree**2 for g in groups])
         return [part.view(g.num_blocks, g.degree, g.degree) for g, part in zip(groups, parts, strict=True)]
 
-    def _called_weight(self) -> Tensor:
+    def _called_weight(self, x: Tensor) -> Tensor:
         """The weights of bilinear scores, of which hubs need each by itself, as what the layer makes of unit vectors."""
-        like = next(self.lin_score.parameters(), torch.empty(0))  # a pruned weight may have the type that the layer once had
+        like = next(self.lin_score.parameters(), x)  # a pruned weight may have the type that the layer once had
         with torch.autocast(like.device.type, enabled=False):
             unit: Tensor = self.lin_score(torch.eye(self.attention_channels, dtype=like.dtype, device=like.device))
         return unit.squeeze(-1)
@@ -343,7 +343,7 @@ class Coin(torch.nn.Module):
         if self.kind == "perturbed":
             return self.perturbed(scores)
         if self.kind in ("bounded", "near_identity") and scores.size(-1) == 1:
-            return torch.ones_like(scores)
+            return 0 * scores + 1  # gradients of zero, and not none
         if self.kind == "polar":
             return polar_factor(scores, check_finite=False)
         if self.kind == "newton_schulz":

@@ -79,7 +79,7 @@ class CategoricalEmbedding(torch.nn.Module):
         hot = weight.new_zeros(x.size(0), weight.size(0)).scatter(1, torch.where(known, categories + first, first), ones)
         with torch.autocast(x.device.type, enabled=False):  # the tables are looked up, not rounded
             out = hot @ weight
-        return out if self.lin is None else out + self.lin(x[:, num_columns:].to(self.lin.weight.dtype))
+        return out if self.lin is None else out + self.lin(x[:, num_columns:].to(weight.dtype))
 
     def _check(self, x: Tensor, categories: Tensor) -> None:
         bad = (categories < 0) | (categories >= self._bounds[1]) | (categories != x[:, : len(self.sizes)])

@@ -251,7 +251,7 @@ def test_settings_that_all_replicas_share_must_be_equal() -> None:
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 def test_recorded_steps_of_a_grid_are_those_that_run_as_they_are() -> None:
     def fit(record_steps: bool) -> list[list[float]]:
-        chosen, dataset, models = setting("GIN-GUMP", 3, optimizer="adamw")
+        chosen, dataset, models = setting("GIN-GUMP", 3, optimizer="adamw", average=0.8)
         trainings = [dataclasses.replace(chosen.training, lr=lr, weight_decay=decay) for lr, decay in ((1e-2, 0.1), (1e-3, 0.0))]
         device = torch.device("cuda")
         models = [model.float().to(device) for model in models[:2] * 2]
@@ -261,7 +261,7 @@ def test_recorded_steps_of_a_grid_are_those_that_run_as_they_are() -> None:
         each = [trainings[0]] * 2 + [trainings[1]] * 2
         store, task = PaddedStore(dataset.graphs, device), TASKS[dataset.task]
         progress = ReplicaTrainer(models, store, splits, task, each, 0, [0, 1] * 2, record_steps=record_steps).fit()
-        return [p.history["train_loss"] for p in progress]
+        return [p.history["train_loss"] + p.history["val_loss"] for p in progress]
 
     for recorded, plain in zip(fit(True), fit(False), strict=True):
         assert recorded == pytest.approx(plain, abs=1e-2), "up to single precision"
@@ -383,7 +383,7 @@ def test_a_stopped_fit_goes_on_from_its_checkpoint_to_the_same_end(
     monkeypatch.setattr(gump.experiment.replica_trainer, "AHEAD", 1)
 
     def trainer() -> ReplicaTrainer:
-        chosen, dataset, models = setting("GIN-GUMP", 2, schedule="plateau", plateau_patience=0)
+        chosen, dataset, models = setting("GIN-GUMP", 2, schedule="plateau", plateau_patience=0, average=0.8)
         splits = [chosen.protocol.split(dataset, index) for index in range(2)]
         store = PaddedStore(dataset.graphs)
         return ReplicaTrainer(models, store, splits, TASKS[dataset.task], chosen.training, 0, range(2), save_every_s=0)

@@ -56,6 +56,23 @@ def test_whole_numbers_stay_as_they_are() -> None:
         assert (int(count), float(weight)) == (3, 1.0)
 
 
+def test_small_steps_are_not_rounded_away_in_half_precision() -> None:
+    series = [torch.full((1,), 1 + k / 3000, dtype=torch.bfloat16) for k in range(3000)]
+    expected = averaged([value.float() for value in series], 0.995)[1].values[0]
+    torch.testing.assert_close(averaged(series, 0.995)[1].values[0], expected)
+
+
+def test_complex_weights_are_averaged_and_masks_stay() -> None:
+    weight, mask = torch.tensor([1 + 2j]), torch.tensor([0.0, -torch.inf])
+    average = RunningAverage([weight, mask], 0.9)
+    for value in (1 + 2j, 3 + 0j):
+        weight.fill_(value)
+        average.update()
+    with average.shown():
+        assert weight.tolist() == [2 + 1j]
+        assert mask.tolist() == [0.0, -torch.inf]
+
+
 def test_some_replicas_go_on_with_their_part() -> None:
     _, average = averaged([torch.arange(3.0), torch.arange(3.0) + 2], 0.9)
     rest = RunningAverage([torch.zeros(2)], 0.9)

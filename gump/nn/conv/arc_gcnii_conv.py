@@ -74,9 +74,7 @@ class ArcGCNIIConv(torch.nn.Module):
         """Propagates, mixes in ``first``, if there is such a thing yet, and transforms; ``act`` is the nonlinearity that follows, if any."""
         check_propagation(propagate, h)
         if self.lin is not None and not self.has_identity:
-            h = input_of(self.lin, h)
-            h = self.lin.product(h) if isinstance(h, ArcFeatures) else self.lin(h)
-            out = propagate(h)  # with which the weights commute
+            out = propagate(self.lin(input_of(self.lin, h)))  # with which the weights commute
         else:
             mixed = propagate(h.dense() if isinstance(h, ArcFeatures) else h)
             out = mixed if first is None else torch.lerp(mixed, first.to(mixed.dtype), self.alpha)

@@ -86,9 +86,8 @@ class ADGN(torch.nn.Module):
         """Draws new weights."""
         for module in (self.encoder, self.convs, *(conv.act for conv in self.convs), self.lin):
             reset(module)
-        for name, buffer in self.convs.named_buffers():
-            if name.endswith(".eye"):  # of which a model that was made without memory has none
-                torch.nn.init.eye_(buffer)
+        for conv in self.convs.children():
+            torch.nn.init.eye_(conv.get_buffer("eye"))  # which a model that was made without memory has none of
 
     def forward(
         self,

@@ -9,7 +9,7 @@ from torch_geometric.nn.inits import reset
 from torch_geometric.nn.resolver import activation_resolver
 
 from gump.line_graph import EulerianLineGraph
-from gump.nn.arc_linear import ArcFeatures, ArcLinear
+from gump.nn.arc_linear import ArcFeatures, ArcLinear, input_of
 from gump.nn.arguments import check_counts, check_name
 from gump.nn.norm import NORMS, make_norm, normalized
 from gump.nn.rows import add_rows, select_rows
@@ -158,7 +158,8 @@ class NBAGNN(torch.nn.Module):
         arc_attr = self._arc_attr(x, edge_index, edge_attr, line_graph)
         arc_mask = None if mask is None else select_rows(mask, line_graph.arcs[0])
         x = self.encoder(x)
-        h = self.act(self.start(ArcFeatures(x, line_graph, arc_attr, arc_mask)))  # [num_arcs, hidden_channels]
+        first = input_of(self.start, ArcFeatures(x, line_graph, arc_attr, arc_mask))
+        h = self.act(self.start(first))  # [num_arcs, hidden_channels]
         for k in range(self.num_layers):
             h = self.layer(k, h, line_graph, arc_attr, arc_mask)
         x = self.readout(self._means(h, x, line_graph))

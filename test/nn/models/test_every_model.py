@@ -147,7 +147,12 @@ NOT_IN_FORWARD: dict[str, set[str]] = {"ortho_gcn": {"scale"}, "ortho_gcn with n
 
 EVERY_MODEL = pytest.mark.parametrize("name", MODELS)
 EMPTY = torch.empty(2, 0, dtype=torch.long)
-GRAPHS = SYMMETRIC | {"random": random_graph(0), "no edges": (EMPTY, 3), "one vertex": (EMPTY, 1)}
+GRAPHS = SYMMETRIC | {
+    "random": random_graph(0),
+    "no edges": (EMPTY, 3),
+    "one vertex": (EMPTY, 1),
+    "one edge": (torch.tensor([[0], [1]]), 2),
+}
 
 
 def graph_of(name: str, graph: str, equal_features: bool = False, seed: int = 0) -> Data:
@@ -254,7 +259,7 @@ def test_edges_matter(name: str) -> None:
 
 
 @EVERY_MODEL
-@pytest.mark.parametrize("graph", ["random", "clique", "no edges", "one vertex"])
+@pytest.mark.parametrize("graph", ["random", "clique", "one edge", "no edges", "one vertex"])
 def test_gradients_reach_every_parameter_and_are_finite(name: str, graph: str) -> None:
     data = graph_of(name, graph)
     model = model_of(name)
@@ -274,6 +279,7 @@ class Wrapped(torch.nn.Module):
         self.layer, self.num_calls = layer, 0
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
+        assert isinstance(x, torch.Tensor)
         self.num_calls += 1
         return self.layer(x)
 
