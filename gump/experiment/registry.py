@@ -7,12 +7,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
-from torch_geometric.transforms import AddLaplacianEigenvectorPE, AddRandomWalkPE, BaseTransform, NormalizeFeatures
+from torch_geometric.transforms import BaseTransform, NormalizeFeatures
 
 from gump import datasets, nn, transforms
 from gump.datasets.dataset import Dataset
 from gump.experiment.outside import Kinds, outside_code
 from gump.nn.models.predictor import POOLS
+from gump.transforms.encodings import AddLaplacianEigenvectorPE, AddRandomWalkPE
 
 DATASETS: dict[str, Callable[..., Dataset]] = {
     "fake": datasets.fake_dataset,
@@ -34,7 +35,7 @@ HEADS: dict[str, type[nn.GraphPredictor | nn.NodePredictor | nn.LinkPredictor]] 
 }
 MODELS = Kinds(torch.nn.Module, {name: getattr(nn.models, name) for name in nn.models.ENCODERS})
 ENCODINGS = {"AddLaplacianEigenvectorPE": AddLaplacianEigenvectorPE, "AddRandomWalkPE": AddRandomWalkPE}
-"""Transforms of PyG that append to the features."""
+"""Transforms that append to the features."""
 TRANSFORMS = Kinds(
     BaseTransform,
     {

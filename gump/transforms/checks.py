@@ -8,6 +8,7 @@ from torch_geometric.data import Batch, Data
 MADE_OF_EDGES = {
     "arc_index": ("a line graph", "AddLineGraph"),
     "hop_index": ("pairs with their distances", "AddHops"),
+    "pair_index": ("pairs with their walks", "AddRRWP"),
     "patch_index": ("patches", "AddPatches"),
 }
 """What stands on a graph for its edges, and which transform puts it there."""

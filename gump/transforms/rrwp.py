@@ -62,11 +62,8 @@ class AddRRWP(BaseTransform):
     def _walk(self, data: Data) -> Tensor:
         """Returns the matrix of one step."""
         source, target = data.edge_index
-        weight = torch.ones(source.numel(), device=source.device) if data.edge_weight is None else data.edge_weight.flatten()
-        if not bool((weight >= 0).all()):
-            raise ValueError(
-                f"'edge_weight' must not be negative (got {float(weight.min()):.3g}); leave it out, or take absolute values"
-            )
+        given = data.edge_weight
+        weight = torch.ones(source.numel(), device=source.device) if given is None else check_weights_of_walks(given)
         adjacency = torch.zeros(data.num_nodes, data.num_nodes, dtype=torch.double, device=source.device)
         adjacency.index_put_((source, target), weight.double(), accumulate=True)
         degree = adjacency.sum(dim=1, keepdim=True)
@@ -74,3 +71,13 @@ class AddRRWP(BaseTransform):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(num_steps={self.num_steps})"
+
+
+def check_weights_of_walks(edge_weight: Tensor) -> Tensor:
+    """Returns weights in a row; refuses those that are negative, by which no walk can go."""
+    weight = edge_weight.flatten()
+    if not bool((weight >= 0).all()):
+        raise ValueError(
+            f"'edge_weight' must not be negative (got {float(weight.min()):.3g}); leave it out, or take absolute values"
+        )
+    return weight

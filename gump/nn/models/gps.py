@@ -154,7 +154,8 @@ class _Performer(PerformerAttention):
         q, k, v = (lin(x).unflatten(-1, (self.heads, self.head_channels)).transpose(1, 2) for lin in (self.q, self.k, self.v))
         q, k = (generalized_kernel(t, self.fast_attn.projection_matrix, self.kernel) for t in (q, k))
         if mask is not None:
-            k = k * mask[:, None, :, None].to(k.dtype)
+            counted = mask | ~mask.any(1, keepdim=True)  # all of a graph without vertices, to divide by something
+            k = k * counted[:, None, :, None].to(k.dtype)
         return self.dropout(self.attn_out(linear_attention(q, k, v).transpose(1, 2).flatten(2)))
 
 

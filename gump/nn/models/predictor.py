@@ -164,6 +164,10 @@ class GraphPredictor(_Predictor):
         if pools:
             return self._answer(x)
         pool, then = POOLS[self.pool]
+        if (
+            batch is None and not torch.compiler.is_compiling() and num_nodes == 0
+        ):  # of which PyG's pools make nothing by themselves
+            batch, num_graphs = torch.empty(0, dtype=torch.long, device=x.device), 1
         return self._answer(then(pool(x, batch, num_graphs)))
 
     def _pool_padded(self, x: Tensor, batch: Tensor | None, num_graphs: int | None, mask: Tensor) -> Tensor:

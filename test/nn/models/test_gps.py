@@ -142,3 +142,15 @@ def test_settings_that_do_not_exist_are_refused(arguments: dict[str, object], me
 
 def test_repr() -> None:
     assert repr(GPS(3, 8, 2)) == "GPS(3, 8, num_layers=2, out_channels=8, conv='gin', heads=4, attention='multihead')"
+
+
+@pytest.mark.parametrize("attention", ["multihead", "performer"])
+def test_a_graph_without_vertices_leaves_the_gradients_of_its_batch_finite(attention: str) -> None:
+    torch.manual_seed(0)
+    model, other = GPS(3, 8, 2, attention=attention), GPS(3, 8, 2, attention=attention)
+    other.load_state_dict(model.state_dict())
+    x, edge_index = torch.randn(4, 3), torch.tensor([[0, 1, 2, 3], [1, 0, 3, 2]])
+    for net, batch in ((model, [0, 0, 2, 2]), (other, [0, 0, 1, 1])):
+        net(x, edge_index, batch=torch.tensor(batch)).square().sum().backward()
+    for (key, value), value2 in zip(model.named_parameters(), other.parameters(), strict=True):
+        torch.testing.assert_close(value.grad, value2.grad, msg=key)

@@ -9,7 +9,8 @@ from torch.nn.functional import gelu
 from torch_geometric.data import Batch, Data
 from torch_geometric.nn import GCN
 
-from gump.nn import GUMP, GraphPredictor, LinkPredictor, NodePredictor
+from gump.nn import GUMP, MPNN, GraphPredictor, LinkPredictor, NodePredictor
+from gump.nn.models.predictor import POOLS
 
 
 def encoder() -> GUMP:
@@ -209,3 +210,14 @@ def test_an_encoder_that_takes_a_mask_and_no_batch_is_given_none() -> None:
     model, batch, mask = GraphPredictor(Plain(), 2), torch.tensor([0, 0, 1, 1, 1]), torch.tensor([True, True, True, True, False])
     out = model(x, edge_index, batch=batch, num_graphs=2, mask=mask)
     torch.testing.assert_close(out, model(x[:4], edge_index, batch=batch[:4], num_graphs=2))
+
+
+@pytest.mark.parametrize("pool", POOLS)
+def test_one_graph_without_vertices_is_answered_as_it_is_in_a_batch(pool: str) -> None:
+    torch.manual_seed(0)
+    model = GraphPredictor(MPNN(3, 8, 2), 1, pool=pool).eval()
+    x, edge_index = torch.empty(0, 3), torch.empty(2, 0, dtype=torch.long)
+    expected = model(x, edge_index, batch=torch.empty(0, dtype=torch.long), num_graphs=1)
+    assert expected.isfinite().all()
+    for given in ({}, {"num_graphs": 1}):
+        assert torch.equal(model(x, edge_index, **given), expected)
