@@ -94,7 +94,7 @@ class ReplicaTrainer:
         self.carried = list(range(len(self.indices)))  # the runs that are side by side now; lists of runs are of all of them
         self.replicas = Replicas(models)
         self.optimizer = self._optimizer()
-        self.average = self._average()
+        self.average = RunningAverage(self._averaged(), self.training.average)
         self.progress = [Progress() for _ in indices]
         self.keep_weights = keep_weights
         self.kept: list[dict[str, Tensor]] = [{} for _ in indices]
@@ -119,9 +119,9 @@ class ReplicaTrainer:
         t = self.training
         return StackedAdam(groups, t.optimizer == "adamw", t.clip)
 
-    def _average(self) -> RunningAverage:
-        """Of weights as the optimizer has laid them out."""
-        return RunningAverage([*self.replicas.parameters.values(), *self.replicas.buffers.values()], self.training.average)
+    def _averaged(self) -> list[Tensor]:
+        """Weights as the optimizer has laid them out, and buffers."""
+        return [*self.replicas.parameters.values(), *self.replicas.buffers.values()]
 
     def fit(self, checkpoint: Path | None = None, identity: str = "", watch: EpochWatch | None = None) -> list[Progress]:
         """Trains all runs to their ends.
@@ -168,12 +168,11 @@ class ReplicaTrainer:
         """Goes on with some of those that are side by side alone, in the layouts that there are."""
         self.steps.forget()  # before what follows, which needs memory
         rows = torch.tensor([self.carried.index(r) for r in carried], device=self.store.device)
-        optimizer, average, self.carried = self.optimizer, self.average, list(carried)
+        before, self.carried = self.optimizer, list(carried)
         self.replicas = self.replicas.only(rows)
         self.optimizer = self._optimizer()
-        self.optimizer.take_over(optimizer, rows)
-        self.average = self._average()
-        self.average.take_over(average, rows)
+        self.optimizer.take_over(before, rows)
+        self.average = self.average.only(rows, self._averaged())
         self.steps.steps = self._steps()
 
     def _train_epoch(self) -> Tensor:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import copy
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -38,11 +39,15 @@ class RunningAverage:
     """
 
     def __init__(self, tensors: Iterable[Tensor], decay: float | None) -> None:
-        self.decay = decay
-        self.live = [] if decay is None else [tensor.detach() for tensor in tensors if _can_be_averaged(tensor)]
+        given = list(tensors)
+        self.decay, self.counted = decay, [decay is not None and _can_be_averaged(tensor) for tensor in given]
+        self.live = self._counted_of(given)
         self.values = [torch.zeros_like(tensor, dtype=torch.promote_types(tensor.dtype, torch.float32)) for tensor in self.live]
         device = self.live[0].device if self.live else None
         self.num_steps = torch.zeros((), dtype=torch.float64, device=device)
+
+    def _counted_of(self, tensors: Sequence[Tensor]) -> list[Tensor]:
+        return [tensor.detach() for tensor, counted in zip(tensors, self.counted, strict=True) if counted]
 
     @torch.no_grad()
     def update(self) -> None:
@@ -85,16 +90,16 @@ class RunningAverage:
             own.copy_(other)
         self.num_steps.copy_(state["num_steps"])
 
-    def take_over(self, other: RunningAverage, rows: Tensor) -> None:
-        """Goes on with the average of some replicas of another, whose tensors are stacked over replicas.
+    def only(self, rows: Tensor, tensors: Sequence[Tensor]) -> RunningAverage:
+        """The average of some replicas, where tensors are stacked over replicas; of the same ones, whatever they hold by now.
 
         Args:
-            other: Where they were.
-            rows: Their numbers there.
+            rows: The numbers of the replicas.
+            tensors: Their weights and buffers, in the order in which they were given.
         """
-        for own, whole in zip(self.values, other.values, strict=True):
-            own.copy_(whole[rows])
-        self.num_steps.copy_(other.num_steps)
+        some = copy.copy(self)
+        some.live, some.values = some._counted_of(tensors), [value[rows] for value in self.values]
+        return some
 
 
 def _can_be_averaged(tensor: Tensor) -> bool:

@@ -78,10 +78,12 @@ class _PerturbedPolar(torch.autograd.Function):
         results: list[Tensor | None] = []
         with torch.autocast(scores[0].device.type, enabled=False):
             for block, factor, center, grad in zip(scores, factors, ctx.centers, grads, strict=True):
-                if grad is not None and block.size(-1) == 1:  # zero and not none, for those who wait for all gradients
+                if grad is None:
+                    results.append(None)
+                elif block.size(-1) == 1:  # zero and not none, for those who wait for all gradients
                     results.append(torch.zeros_like(block))
                 else:
-                    results.append(None if grad is None else _pulled(block, factor, center, grad, ctx.beta))
+                    results.append(_pulled(block, factor, center, grad, ctx.beta))
         return None, None, *results
 
     @staticmethod

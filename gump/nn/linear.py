@@ -33,5 +33,5 @@ def linear(layer: torch.nn.Linear, x: Tensor, mask: Tensor | None = None, act: C
 
 
 def is_relu(act: Callable[[Tensor], Tensor] | None) -> bool:
-    """Whether a nonlinearity is the ReLU, as a function or as a module without hooks, so that it need not be called."""
+    """Whether a nonlinearity is the ReLU, as a function or as an unaltered module, so that it need not be called."""
     return act is torch.relu or (isinstance(act, torch.nn.Module) and is_unaltered(act, torch.nn.ReLU))

@@ -165,7 +165,7 @@ def make_norm(name: str | None, channels: int) -> Any:
 
 
 def normalized(norm: torch.nn.Module, act: torch.nn.Module, x: Tensor, mask: Tensor | None = None) -> Tensor:
-    """Computes ``act(norm(x, mask))``, at once where that is a ReLU of a batch norm, both without hooks."""
+    """Computes ``act(norm(x, mask))``, at once where that is a ReLU of a batch norm, both unaltered."""
     if is_unaltered(norm, BatchNorm) and is_relu(act):
         return norm(x, mask, relu=True)
     return act(norm(x, mask))

@@ -58,8 +58,9 @@ class AddLaplacianEigenvectorPE(pyg.AddLaplacianEigenvectorPE):
 
     def forward(self, data: Data) -> Data:
         """Appends to a graph."""
+        if data.num_nodes < self.SPARSE_THRESHOLD:
+            return super().forward(data)
         seeded = copy.copy(self)
-        if data.num_nodes >= self.SPARSE_THRESHOLD:
-            seeded.kwargs = {"v0": torch.rand(data.num_nodes, dtype=torch.float64).numpy(), **self.kwargs}
+        seeded.kwargs = {"v0": torch.rand(data.num_nodes, dtype=torch.float64).numpy(), **self.kwargs}
         encoded: Data = super(AddLaplacianEigenvectorPE, seeded).forward(data)
         return encoded

@@ -299,9 +299,8 @@ class GUMP(torch.nn.Module):
         sparse = None if mask is None else False
         propagate = Propagation(self.coin(*start), start.line_graph, sparse, self.coin.hubs(*start), arc_mask)
         h = self._propagate(start, propagate, arc_mask)
-        if (
-            not start.line_graph.block_sizes
-        ):  # scores of no arcs, whose gradients are zero and not missing, for those who wait for all
+        if not start.line_graph.block_sizes:
+            # without arcs there are no scores; their gradients are zero then, and not none, for those who wait for all
             h = h + sum(p.sum() for p in self.coin.parameters())
         out = torch.cat([start.x, mean_of_incoming(h, start.line_graph, arc_mask)], dim=-1)
         out = (out if self.lin is None else self.lin(out)).to(x.dtype)

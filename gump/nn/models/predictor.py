@@ -164,9 +164,8 @@ class GraphPredictor(_Predictor):
         if pools:
             return self._answer(x)
         pool, then = POOLS[self.pool]
-        if (
-            batch is None and not torch.compiler.is_compiling() and num_nodes == 0
-        ):  # of which PyG's pools make nothing by themselves
+        if batch is None and not torch.compiler.is_compiling() and num_nodes == 0:
+            # of which PyG's pools make nothing by themselves
             batch, num_graphs = torch.empty(0, dtype=torch.long, device=x.device), 1
         return self._answer(then(pool(x, batch, num_graphs)))
 
